@@ -84,8 +84,8 @@ def command(capsys, monkeypatch):
         monkeypatch.setattr(sys, "argv", ["vbterrier", *map(str, arguments)])
         with pytest.raises(SystemExit) as left:
             cli.main()
-        said = capsys.readouterr()
-        return left.value.code or 0, said.out, said.err
+        output = capsys.readouterr()
+        return left.value.code or 0, output.out, output.err
 
     return run
 

@@ -25,8 +25,8 @@ def test_examples_of_module_run(name):
 @pytest.mark.parametrize("measure", vbterrier.measures.MEASURES, ids=str)
 def test_examples_of_measure_run(measure):
     # PyTerrier sets __module__ of registered measures, so that they are not found in their modules.
-    (found,) = doctest.DocTestFinder(recurse=False).find(type(measure), measure.NAME, module=False)
-    assert doctest.DocTestRunner().run(found).failed == 0
+    (result,) = doctest.DocTestFinder(recurse=False).find(type(measure), measure.NAME, module=False)
+    assert doctest.DocTestRunner().run(result).failed == 0
 
 
 def test_every_public_name_has_an_example():
@@ -52,8 +52,10 @@ def test_docstrings_state_the_errors_of_checked_values(space):
     checks = {"choice", "whole", "number", "check_level", "check_number", "ParameterError", "InputError", "FileError"}
     for name in package.__all__:
         value = getattr(package, name)
-        own = [vars(value).get(part) for part in ("__init__", "__post_init__")] if inspect.isclass(value) else [value]
-        used = {word for each in own if inspect.isfunction(each) for word in each.__code__.co_names}
+        functions = (
+            [vars(value).get(part) for part in ("__init__", "__post_init__")] if inspect.isclass(value) else [value]
+        )
+        used = {word for each in functions if inspect.isfunction(each) for word in each.__code__.co_names}
         if used & checks and "Raises\n" not in value.__doc__:
             without.append(name)
     assert without == []
@@ -79,6 +81,6 @@ def test_documented_parameters_are_those_of_the_signature(module):
         if module.startswith("vbterrier.kernels.") and inspect.isfunction(value):
             heads += listed
         if heads:
-            own = inspect.signature(value).parameters
-            wrong += [f"{name}: {word}" for words in heads for word in words if word not in own]
+            parameters = inspect.signature(value).parameters
+            wrong += [f"{name}: {word}" for words in heads for word in words if word not in parameters]
     assert wrong == []

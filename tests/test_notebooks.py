@@ -28,8 +28,8 @@ DISPLAY = ("precision", "max_colwidth", "float_format")
 OF_A_MACHINE = re.compile(r"(?<![\w.:/<])/(?:home|root|tmp|usr|var|work|opt|Users|mnt)/|[A-Z]:\\\\|0x[0-9a-f]{6,}")
 
 
-def text_of(given):
-    return given if isinstance(given, str) else "".join(given)
+def text_of(content):
+    return content if isinstance(content, str) else "".join(content)
 
 
 @pytest.fixture(params=PATHS, ids=lambda path: path.stem)
@@ -47,9 +47,9 @@ def shown(cell):
     for output in cell["outputs"]:
         if output["output_type"] == "stream":
             yield text_of(output["text"])
-        for kind, given in output.get("data", {}).items():
+        for kind, content in output.get("data", {}).items():
             if not kind.startswith("image/"):
-                yield text_of(given)
+                yield text_of(content)
 
 
 def test_notebooks_are_numbered_in_order_and_listed_in_the_documentation():
@@ -79,7 +79,7 @@ def test_outputs_are_those_of_one_run_from_top_to_bottom(code):
 
 def test_nothing_tells_of_the_machine(notebook, code):
     texts = [text_of(cell["source"]) for cell in notebook["cells"]] + [text for cell in code for text in shown(cell)]
-    assert [found.group() for text in texts for found in OF_A_MACHINE.finditer(text)] == []
+    assert [result.group() for text in texts for result in OF_A_MACHINE.finditer(text)] == []
 
 
 def test_a_notebook_reads_as_an_article(notebook):

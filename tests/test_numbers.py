@@ -23,7 +23,7 @@ def golden():
 
 
 @pytest.fixture(scope="module")
-def found(golden):
+def numbers(golden):
     return golden["tables"]()
 
 
@@ -34,9 +34,9 @@ def same(one, other):
 
 
 @pytest.mark.slow
-def test_every_environment_finds_the_same_numbers(golden, found):
+def test_every_environment_finds_the_same_numbers(golden, numbers):
     kept = json.loads(golden["FILE"].read_text(encoding="utf-8"))
-    here = json.loads(json.dumps(golden["numbers"](found)))
+    here = json.loads(json.dumps(golden["numbers"](numbers)))
     assert list(here) == list(kept)
     differing = [
         (name, column, row, cell, expected)
@@ -61,8 +61,8 @@ def digest_of(setting):
 
 
 @pytest.mark.nightly
-def test_neither_hash_seeds_nor_optimisation_change_a_bit(golden, found):
+def test_neither_hash_seeds_nor_optimisation_change_a_bit(golden, numbers):
     settings = [*(([], seed) for seed in "01234567"), (["-O"], "8"), (["-OO"], "8")]
     with ThreadPoolExecutor(2) as pool:
         digests = dict(zip(map(str, settings), pool.map(digest_of, settings), strict=True))
-    assert set(digests.values()) == {golden["digest"](found)}, digests
+    assert set(digests.values()) == {golden["digest"](numbers)}, digests

@@ -45,10 +45,10 @@ def test_threads_work_at_once_and_warn_in_the_order_of_the_items(monkeypatch):
         return item, limit.get()
 
     limit.set(7)
-    with pytest.warns(DegenerateWarning) as said:
+    with pytest.warns(DegenerateWarning) as record:
         assert in_threads(work, [3, 0, 1, 2]) == [(3, 7), (0, 7), (1, 7), (2, 7)]
-    assert [str(one.message) for one in said] == ["item 3", "item 1", "item 2"]
-    assert {one.filename for one in said} == {__file__}
+    assert [str(one.message) for one in record] == ["item 3", "item 1", "item 2"]
+    assert {one.filename for one in record} == {__file__}
 
 
 def test_the_first_item_that_fails_is_named_and_one_item_needs_no_thread(monkeypatch):
@@ -78,11 +78,11 @@ def test_workers_start_when_they_save_more_time_than_they_need_to_start(monkeypa
     list(in_processes(math.isqrt, [1], 1))
     # Half of the time of the others is what two processes save: .1 s of four items, .45 of 18.
     assert list(parallel.Workers(2).shared_out(math.isqrt, few, _slowly)) == [-item for item in few]
-    found = list(parallel.Workers(2).shared_out(math.isqrt, many, _slowly))
-    assert found[:2] == [0, -1]
+    results = list(parallel.Workers(2).shared_out(math.isqrt, many, _slowly))
+    assert results[:2] == [0, -1]
     # The other process takes items from the end, until both meet.
-    n_here = found.index(next(number for number in found if number > 0))
-    assert found == [-item for item in many[:n_here]] + [math.isqrt(item) for item in many[n_here:]]
+    n_here = results.index(next(number for number in results if number > 0))
+    assert results == [-item for item in many[:n_here]] + [math.isqrt(item) for item in many[n_here:]]
     monkeypatch.setattr(parallel, "START", 1e9)
     monkeypatch.setattr(parallel, "in_processes", None)
     assert list(parallel.Workers(2).shared_out(math.isqrt, many, operator.neg)) == [-item for item in many]

@@ -56,8 +56,8 @@ def sdist(built):
 
 def of_package():
     """All files of the package, its data among them."""
-    found = (path for path in (ROOT / "vbterrier").rglob("*") if path.is_file() and path.suffix != ".pyc")
-    return {path.relative_to(ROOT).as_posix() for path in found}
+    result = (path for path in (ROOT / "vbterrier").rglob("*") if path.is_file() and path.suffix != ".pyc")
+    return {path.relative_to(ROOT).as_posix() for path in result}
 
 
 def test_the_wheel_is_the_package_and_nothing_else(wheel):
@@ -89,13 +89,19 @@ def test_the_wheel_says_what_it_is(wheel):
 
 
 def test_the_sdist_has_what_its_tests_and_its_readers_need(sdist):
-    wanted = {"pyproject.toml", "README.md", "CHANGELOG.md", "SECURITY.md", "CITATION.cff", "LICENSE", "PKG-INFO"}
-    wanted |= of_package() | {".ci/run", ".ci/oldest.txt", "docs/conf.py", "tests/conftest.py", "tests/test_release.py"}
+    expected = {"pyproject.toml", "README.md", "CHANGELOG.md", "SECURITY.md", "CITATION.cff", "LICENSE", "PKG-INFO"}
+    expected |= of_package() | {
+        ".ci/run",
+        ".ci/oldest.txt",
+        "docs/conf.py",
+        "tests/conftest.py",
+        "tests/test_release.py",
+    }
     for folder, kind in (("tests", "*.py"), ("notebooks", "*.ipynb"), ("docs", "*.md")):
-        wanted |= {
+        expected |= {
             path.relative_to(ROOT).as_posix() for path in (ROOT / folder).rglob(kind) if "_build" not in path.parts
         }
-    assert wanted - set(sdist) == set()
+    assert expected - set(sdist) == set()
 
 
 def test_the_sdist_has_no_data_of_others_no_leavings_and_nothing_large(sdist):

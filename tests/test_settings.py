@@ -105,7 +105,7 @@ def test_settings_are_refused_if_they_are_another_object():
 
 
 @pytest.mark.parametrize(
-    ("kind", "setting", "said"),
+    ("kind", "setting", "message"),
     [
         (Inference, {"interval": "percentil"}, "Did you mean percentile"),
         (Inference, {"level": 95}, "did you mean 0.95, 95 per cent"),
@@ -125,8 +125,8 @@ def test_settings_are_refused_if_they_are_another_object():
         (Data, {"pool_cutoff": 0}, "pool_cutoff=0"),
     ],
 )
-def test_illegal_settings_are_refused_where_they_are_made(kind, setting, said):
-    with pytest.raises(ParameterError, match=re.escape(said)):
+def test_illegal_settings_are_refused_where_they_are_made(kind, setting, message):
+    with pytest.raises(ParameterError, match=re.escape(message)):
         kind(**setting)
 
 

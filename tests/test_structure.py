@@ -31,15 +31,15 @@ def name_of(path):
 def imports():
     """Modules that each module imports, at run time or for types alone."""
     names = {name_of(path) for path in MODULES}
-    found = {name: set() for name in names}
+    results = {name: set() for name in names}
     for path in MODULES:
         for node in ast.walk(parsed(path)):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("vbterrier"):
                 wholes = {f"{node.module}.{alias.name}" for alias in node.names}
-                found[name_of(path)] |= (wholes | {node.module}) & names
-        found[name_of(path)].discard(name_of(path))
+                results[name_of(path)] |= (wholes | {node.module}) & names
+        results[name_of(path)].discard(name_of(path))
     # A package imports its modules; a module that names its package takes nothing from there.
-    return {name: {other for other in others if not name.startswith(f"{other}.")} for name, others in found.items()}
+    return {name: {other for other in others if not name.startswith(f"{other}.")} for name, others in results.items()}
 
 
 @pytest.mark.slow
@@ -55,7 +55,7 @@ def test_no_module_is_imported_in_a_circle():
 
 @pytest.mark.slow
 def test_modules_are_imported_by_name_alone():
-    found = {
+    results = {
         name_of(path)
         for path in MODULES
         for node in ast.walk(parsed(path))
@@ -63,13 +63,13 @@ def test_modules_are_imported_by_name_alone():
         or (isinstance(node, ast.Subscript) and ast.unparse(node.value) == "sys.modules")
     }
     # Optional packages are imported by name in one place, which says how they are installed.
-    assert found == {"vbterrier.errors"}
+    assert results == {"vbterrier.errors"}
 
 
 @pytest.mark.slow
 def test_isin_receives_distinct_values():
     """pandas reads every value: 1.4 s for 300,000 rows of judgments, .01 s for their 250 topics."""
-    found = []
+    results = []
     for path in MODULES:
         for node in ast.walk(parsed(path)):
             if (
@@ -82,8 +82,8 @@ def test_isin_receives_distinct_values():
                 while isinstance(values, ast.Call) and ast.unparse(values.func).endswith(".astype"):
                     values = values.func.value
                 if isinstance(values, ast.Subscript) and isinstance(values.slice, ast.Constant):
-                    found.append(f"{name_of(path)}: {ast.unparse(node)}")
-    assert found == []
+                    results.append(f"{name_of(path)}: {ast.unparse(node)}")
+    assert results == []
 
 
 @pytest.mark.slow
@@ -104,14 +104,14 @@ def test_every_registered_measure_is_an_attribute_of_the_package():
 
 @pytest.mark.slow
 def test_docstrings_begin_with_a_noun_or_an_imperative():
-    found = []
+    results = []
     for path in MODULES:
         for node in ast.walk(parsed(path)):
             if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
                 first = (ast.get_docstring(node) or "").split()[:1]
                 if first and first[0].strip(",") in {"What", "How", "Where", "Whether", "Whoever"}:
-                    found.append(f"{name_of(path)}: {getattr(node, 'name', 'module')}")
-    assert found == []
+                    results.append(f"{name_of(path)}: {getattr(node, 'name', 'module')}")
+    assert results == []
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="code objects have no qualified names")

@@ -187,11 +187,11 @@ def test_an_interrupted_writer_leaves_whole_files(written, writer, when, monkeyp
             patched.setattr(Path, "replace", interrupted)
             with suppress(KeyboardInterrupt):
                 WRITERS[writer](path, 1)
-        found = contents(path.parent)
+        result = contents(path.parent)
         # The parameters of a trained model have another name while two are there.
         whole_files = {*old.values(), *new.values()}
-        assert set(found.values()) <= whole_files
-        assert not [name for name in found if "/." in f"/{name}"]
+        assert set(result.values()) <= whole_files
+        assert not [name for name in result if "/." in f"/{name}"]
     assert n_steps > 1, "the writer renames"
 
 
@@ -257,9 +257,9 @@ def test_a_signal_leaves_no_hidden_files_of_a_knowledge_base(tmp_path, number):
     while started.poll() is None and not any(path.name.startswith(".made.kb") for path in tmp_path.iterdir()):
         time.sleep(0.01)
     started.send_signal(number)
-    _, said = started.communicate()
+    _, message = started.communicate()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["entities.tsv"]
-    assert (started.returncode, said.strip()) == (128 + number, f"vbterrier: stopped by {number.name}")
+    assert (started.returncode, message.strip()) == (128 + number, f"vbterrier: stopped by {number.name}")
 
 
 def test_a_part_has_the_permissions_of_the_file_that_it_replaces(tmp_path):

@@ -178,9 +178,9 @@ def test_the_naive_lower_bound_is_trec_evals_ndcg(covid, covid_evaluation):
     run, qrels = vbterrier.read_run(covid[0]), vbterrier.read_qrels(covid[1])
     nested = {q: dict(zip(rows["docno"], rows["label"].tolist(), strict=True)) for q, rows in qrels.groupby("qid")}
     ranked = {q: dict(zip(rows["docno"], rows["score"], strict=True)) for q, rows in run.groupby("qid")}
-    found = pytrec_eval.RelevanceEvaluator(nested, {"ndcg_cut_10"}).evaluate(ranked)
+    result = pytrec_eval.RelevanceEvaluator(nested, {"ndcg_cut_10"}).evaluate(ranked)
     lower = covid_evaluation.get_ndcg_bounds(10, per_query=True, kind="naive")["lower@10"]
-    assert lower.to_dict() == pytest.approx({qid: value["ndcg_cut_10"] for qid, value in found.items()}, abs=1e-9)
+    assert lower.to_dict() == pytest.approx({qid: value["ndcg_cut_10"] for qid, value in result.items()}, abs=1e-9)
 
 
 # From frames.
@@ -193,12 +193,12 @@ def frames():
 
 
 def test_ids_from_frames_of_pandas_and_polars_stay_as_they_are():
-    def found(*given):
-        return VBTrecEval.from_frames(*given).get_bootstrapped_ndcg(per_query=True)["BNDCG@10"].to_dict()
+    def values_by_topic(*arguments):
+        return VBTrecEval.from_frames(*arguments).get_bootstrapped_ndcg(per_query=True)["BNDCG@10"].to_dict()
 
-    assert found(*frames()) == {"001": 1 / math.log2(3)}
+    assert values_by_topic(*frames()) == {"001": 1 / math.log2(3)}
     polars = pytest.importorskip("polars")
-    assert found(*map(polars.from_pandas, frames())) == {"001": 1 / math.log2(3)}
+    assert values_by_topic(*map(polars.from_pandas, frames())) == {"001": 1 / math.log2(3)}
 
 
 def test_files_read_by_trectools_have_lost_their_zeros(tmp_path):
@@ -238,10 +238,10 @@ def test_frames_and_objects_of_trectools_are_never_changed():
     data = evaluation.run.run_data.copy(), evaluation.qrels.qrels_data.copy()
     evaluation.get_bootstrapped_ndcg()
     evaluation.get_unjudged()
-    for found, wanted in zip((run, qrels), frames(), strict=True):
-        pd.testing.assert_frame_equal(found, wanted)
-    for found, wanted in zip((evaluation.run.run_data, evaluation.qrels.qrels_data), data, strict=True):
-        pd.testing.assert_frame_equal(found, wanted)
+    for result, expected in zip((run, qrels), frames(), strict=True):
+        pd.testing.assert_frame_equal(result, expected)
+    for result, expected in zip((evaluation.run.run_data, evaluation.qrels.qrels_data), data, strict=True):
+        pd.testing.assert_frame_equal(result, expected)
 
 
 def test_an_empty_run_of_frames_scores_zero_with_a_warning():
@@ -378,8 +378,8 @@ def test_estimates_use_all_runs_or_a_model(pair):
     a, b, qrels = pair
     frames = {run.get_runid(): hosts.run_frame(run) for run in (a, b)}
     judged = hosts.qrels_frame(qrels)
-    asked = ["ENDCG@10", "EAP@5", "nDCG@10"]
-    expected = vbterrier.score(frames, judged, asked, data=Data(on_topics="all"), inference=Inference(n_resamples=2))
+    measures = ["ENDCG@10", "EAP@5", "nDCG@10"]
+    expected = vbterrier.score(frames, judged, measures, data=Data(on_topics="all"), inference=Inference(n_resamples=2))
     values = expected.values[expected.values["name"] == "t"].set_index(["measure", "qid"])["value"]
     model = vbterrier.unjudged.fit(frames, judged, cutoff=10).register("trectools")
     for options in (
@@ -389,10 +389,10 @@ def test_estimates_use_all_runs_or_a_model(pair):
         dict(model="trectools"),
     ):
         evaluation = VBTrecEval(a, qrels, **options)
-        for measure in asked[:2]:
-            found = column(evaluation.get(measure, per_query=True), measure)
+        for measure in measures[:2]:
+            result = column(evaluation.get(measure, per_query=True), measure)
             if "runs" in options or measure == "ENDCG@10":
-                assert found == values[measure].to_dict()
+                assert result == values[measure].to_dict()
         assert evaluation.get("ENDCG@10") == expected.means().loc["t", "ENDCG@10"]
         assert model.digest in evaluation.results("ENDCG@10").notes[0]
         assert evaluation.results("nDCG@10").notes == ()
@@ -476,9 +476,11 @@ def test_means_of_trectools_over_other_topics_give_a_warning(pair, method):
     with pytest.warns(
         DegenerateWarning, match=rf"{method}: TrecTools averages over the 2 topics of the run, of which 2 "
     ):
-        found = getattr(evaluation, method)()
-    own = getattr(TrecEval(a, qrels), method)()
-    assert (found.data.equals(own.data) if method == "evaluate_all" else found == own) or method == "get_geometric_map"
+        result = getattr(evaluation, method)()
+    averages = getattr(TrecEval(a, qrels), method)()
+    assert (
+        result.data.equals(averages.data) if method == "evaluate_all" else result == averages
+    ) or method == "get_geometric_map"
     if method not in ("evaluate_all", "get_geometric_map"):
         # Values of single topics are no means.
         getattr(evaluation, method)(per_query=True)
@@ -574,7 +576,7 @@ def test_files_of_several_systems_are_no_run():
 
 
 @pytest.mark.parametrize(
-    ("runs", "found"),
+    ("runs", "result"),
     [
         (5, "runs=5"),
         ("a.run", "runs='a.run'"),
@@ -583,8 +585,8 @@ def test_files_of_several_systems_are_no_run():
         ([pd.DataFrame({"a": [1]})], "runs: holds <DataFrame of 1 x 1>"),
     ],
 )
-def test_runs_of_an_experiment_are_a_list_or_a_mapping(runs, found):
-    with pytest.raises(ParameterError, match=f"^{re.escape(found)}.*wanted a list of TrecRun, or a mapping of names"):
+def test_runs_of_an_experiment_are_a_list_or_a_mapping(runs, result):
+    with pytest.raises(ParameterError, match=f"^{re.escape(result)}.*wanted a list of TrecRun, or a mapping of names"):
         VBTrecEval(*trec_objects(), runs=runs)
 
 

@@ -87,8 +87,8 @@ def test_objects_have_the_values_of_their_files(folder, tmp_path, call):
     expected = CALLS[call]({name: vbterrier.read_run(path) for name, path in paths.items()}, qrels, llm, tmp_path)
     objects = {name: TrecRun(path) for name, path in paths.items()}
     judged = [TrecQrel(str(folder / name)) for name in ("qrels.txt", "llm.txt")]
-    found = CALLS[call](objects, *judged, tmp_path)
-    pd.testing.assert_frame_equal(*map(in_order, (found, expected)), check_like=True, check_dtype=False)
+    result = CALLS[call](objects, *judged, tmp_path)
+    pd.testing.assert_frame_equal(*map(in_order, (result, expected)), check_like=True, check_dtype=False)
 
 
 def in_order(frame):
@@ -142,6 +142,8 @@ def test_judgments_of_frames_are_taken_as_they_are(folder):
 
 @pytest.mark.parametrize("objects", [(TrecRun(), None), (None, TrecQrel())])
 def test_objects_without_data_are_refused(folder, objects):
-    run, qrels = (given or str(folder / name) for given, name in zip(objects, ("a.run", "qrels.txt"), strict=True))
+    run, qrels = (
+        instance or str(folder / name) for instance, name in zip(objects, ("a.run", "qrels.txt"), strict=True)
+    )
     with pytest.raises(InputError, match="must hold data"):
         score({"a": run}, qrels)

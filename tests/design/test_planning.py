@@ -109,10 +109,10 @@ def test_what_a_plan_needs_detects_its_difference():
 
 
 def test_of_normal_differences_the_detectable_one_is_that_of_the_noncentral_t():
-    found = detectable_difference(NORMAL, [5, 40, 1000], inference=Inference(seed=6, test="t"))
+    result = detectable_difference(NORMAL, [5, 40, 1000], inference=Inference(seed=6, test="t"))
     expected = np.array([0.2 * TTestPower().solve_power(nobs=n, power=0.8, alpha=0.05) for n in (5, 40, 1000)])
-    assert found["by_formula"].to_numpy() == pytest.approx(expected, rel=1e-4)
-    assert found["delta"].to_numpy() == pytest.approx(expected, rel=0.03)
+    assert result["by_formula"].to_numpy() == pytest.approx(expected, rel=1e-4)
+    assert result["delta"].to_numpy() == pytest.approx(expected, rel=0.03)
     assert len(detectable_difference(NORMAL, 40, n_simulations=100)) == 1
     for n in ([1], [2.5], [0]):
         with pytest.raises(ParameterError, match="n_qids"):
@@ -179,7 +179,7 @@ def test_two_systems_of_a_frame_are_their_differences():
     named = [("a", "b"), ("a", "c"), ("b", "c")]
     assert list(pilot_pairs(several, None, None)) == [(measure, *pair) for measure in ("AP", "P@5") for pair in named]
     assert [row[1:] for row in pilot_pairs(several, "b", "AP")] == [("a", "b"), ("c", "b")]
-    for options, said in (
+    for options, message in (
         ({}, "2 measures"),
         ({"measure": "AP"}, "3 systems"),
         ({"measure": "ap"}, "Did you mean AP"),
@@ -187,12 +187,12 @@ def test_two_systems_of_a_frame_are_their_differences():
         ({"measure": "AP", "pair": "ab"}, "two systems"),
         ({"measure": "AP", "pair": ("a", "a")}, "two systems"),
     ):
-        with pytest.raises(ParameterError, match=said):
+        with pytest.raises(ParameterError, match=message):
             queries_needed(several, 0.1, **options)
 
 
 @pytest.mark.parametrize(
-    ("pilot", "options", "error", "said"),
+    ("pilot", "options", "error", "message"),
     [
         ([0.1] * 4, dict, InputError, "at least 5 differences"),
         ([[0.1, 0.2]] * 5, dict, InputError, r"shape \(5, 2\)"),
@@ -223,33 +223,33 @@ def test_two_systems_of_a_frame_are_their_differences():
         (SKEWED, lambda: {"inference": Inference(correction="bh")}, ParameterError, "correction='bh': wanted one of"),
     ],
 )
-def test_plans_without_a_pilot_or_with_illegal_options_are_refused(pilot, options, error, said):
-    with pytest.raises(error, match=said):
+def test_plans_without_a_pilot_or_with_illegal_options_are_refused(pilot, options, error, message):
+    with pytest.raises(error, match=message):
         queries_needed(pilot, **{"delta": 0.1, **options()})
 
 
 def test_differences_that_a_measure_cannot_have_are_not_planned():
     frame = pd.DataFrame({"name": ["a"] * 9 + ["b"] * 9, "qid": [*"123456789"] * 2, "measure": "nDCG@10"})
     frame["value"] = np.r_[np.linspace(0, 1, 9), np.linspace(0.2, 0.4, 9)]
-    for given in (frame, None):
+    for pilot in (frame, None):
         with pytest.raises(ParameterError, match=r"delta=5: means of nDCG@10 differ by at most 1; .* mean 0\.05"):
-            queries_needed(given, 5, measure="nDCG@10")
+            queries_needed(pilot, 5, measure="nDCG@10")
     with pytest.raises(ParameterError, match=r"delta=-1: means of nDCG@10 differ by at most 1; wanted less$"):
         queries_needed(frame, -1)
 
 
 def test_the_width_is_that_of_the_t_interval():
     scores = SKEWED[:12]
-    found = interval_width(values(a=scores, b=scores**2), [24, 6], level=0.9)
-    assert found[["name", "n_more"]].to_numpy().tolist() == [["a", 6], ["a", 24], ["b", 6], ["b", 24]]
-    first = found.iloc[0]
+    result = interval_width(values(a=scores, b=scores**2), [24, 6], level=0.9)
+    assert result[["name", "n_more"]].to_numpy().tolist() == [["a", 6], ["a", 24], ["b", 6], ["b", 24]]
+    first = result.iloc[0]
     low, high = stats.t.interval(0.9, 11, loc=scores.mean(), scale=scores.std(ddof=1) / np.sqrt(12))
     assert first["width"] == pytest.approx(high - low)
     then = 2 * stats.t.ppf(0.95, 17) * scores.std(ddof=1) / np.sqrt(18)
     assert first["width_then"] == pytest.approx(then)
     assert first["ratio"] == pytest.approx(then / (high - low))
-    assert (found["ratio_low"] < found["ratio"]).all()
-    assert (found["ratio"] < found["ratio_high"]).all()
+    assert (result["ratio_low"] < result["ratio"]).all()
+    assert (result["ratio"] < result["ratio_high"]).all()
     assert interval_width(values(a=scores), 6, level=0.9).iloc[0].equals(first)
 
 
@@ -321,14 +321,14 @@ def test_more_systems_need_more_queries():
     )
     formula = power_by_formula(needed[1], 0.05, pilot.std(ddof=1), corrected_level(0.95, 5, "max-t"))
     assert formula == pytest.approx(0.8, abs=0.03)
-    found = detectable_difference(pilot, needed[1], **of(5), n_simulations=2000, inference=how)
-    assert found["delta"].item() == pytest.approx(0.05, rel=0.03)
+    result = detectable_difference(pilot, needed[1], **of(5), n_simulations=2000, inference=how)
+    assert result["delta"].item() == pytest.approx(0.05, rel=0.03)
 
 
 @pytest.mark.nightly
 def test_the_power_of_a_plan_is_that_of_a_comparison():
     """Compare five systems of which one is better, with the numbers of queries that plans say."""
-    rng, found = np.random.default_rng(5), 0
+    rng, result = np.random.default_rng(5), 0
     pilot = rng.normal(0, 0.15, 400)
     n = queries_needed(pilot, 0.1, options=PlanOptions(n_systems=5), n_simulations=3000).n_qids
     n_samples = 200
@@ -336,10 +336,10 @@ def test_the_power_of_a_plan_is_that_of_a_comparison():
         scores = rng.normal(0, 0.15 / 2**0.5, (n, 5)) + np.array([0.1, 0, 0, 0, 0])
         columns = {"name": np.repeat([*"abcde"], n), "qid": np.tile([*map(str, range(n))], 5), "measure": "own"}
         pairs = comparisons(pd.DataFrame(columns).assign(value=scores.T.ravel()), n_resamples=499, seed=seed)
-        found += int(pairs["p_adjusted"].iloc[0] <= 0.05)
+        result += int(pairs["p_adjusted"].iloc[0] <= 0.05)
     # Step-down and differences among the others make the planned power a lower limit.
-    assert stats.binom.cdf(found, n_samples, 0.78) > 1e-3
-    assert found / n_samples < 0.95
+    assert stats.binom.cdf(result, n_samples, 0.78) > 1e-3
+    assert result / n_samples < 0.95
 
 
 @pytest.mark.nightly
@@ -384,13 +384,13 @@ def test_standard_deviations_of_pilots_are_limited_with_the_stated_probability()
 
 def test_a_plan_for_the_gate_refuses_unequal_weights_and_grows_with_the_assurance():
     values = np.random.default_rng(5).normal(0, 0.1, 40)
-    given = {"n_simulations": 100, "inference": Inference(margin=0.05)}
+    options = {"n_simulations": 100, "inference": Inference(margin=0.05)}
     frame, table = pilot_with(values, weight=np.random.default_rng(6).lognormal(0, 1, 40))
     with pytest.raises(ParameterError, match=r"draw queries by traffic .*, and plan without weights"):
-        queries_needed(frame, data=Data(queries=table), **given)
-    equal = queries_needed(frame, data=Data(queries=table.assign(weight=2.0)), **given)
-    assert equal.n_qids == queries_needed(frame, **given).n_qids
-    assert equal.n_qids >= queries_needed(frame, assurance=0.5, **given).n_qids
+        queries_needed(frame, data=Data(queries=table), **options)
+    equal = queries_needed(frame, data=Data(queries=table.assign(weight=2.0)), **options)
+    assert equal.n_qids == queries_needed(frame, **options).n_qids
+    assert equal.n_qids >= queries_needed(frame, assurance=0.5, **options).n_qids
 
 
 def test_a_plan_without_assurance_has_the_standard_deviation_of_its_pilot():
@@ -416,9 +416,9 @@ def test_a_plan_for_sign_flips_can_be_significant(delta):
 
 
 def test_sign_flips_detect_nothing_with_fewer_queries_than_their_smallest_p_needs():
-    found = detectable_difference(LARGE, [2, 5, 6], n_simulations=300, inference=FLIPS).set_index("n_qids")
-    assert np.isinf(found.loc[[2, 5], ["delta", "low", "high", "by_formula"]]).all(axis=None)
-    assert np.isfinite(found.loc[6, ["delta", "low", "high", "by_formula"]].astype(float)).all()
+    table = detectable_difference(LARGE, [2, 5, 6], n_simulations=300, inference=FLIPS).set_index("n_qids")
+    assert np.isinf(table.loc[[2, 5], ["delta", "low", "high", "by_formula"]]).all(axis=None)
+    assert np.isfinite(table.loc[6, ["delta", "low", "high", "by_formula"]].astype(float)).all()
     assert np.isfinite(detectable_difference(LARGE, 2, n_simulations=300)["delta"].item())
     # Three tests by Holm: .05/3 needs 2^(1-n) of seven queries.
     by_holm = Inference(test="randomisation", correction="holm")
@@ -463,8 +463,8 @@ def test_a_weighted_plan_reaches_its_power_in_weighted_tests():
     assert 2 < plan.n_qids / unweighted.n_qids < 3.2
     rows = rng.integers(1500, size=(plan.n_qids, 3000))
     d = differences - (weights * differences).sum() / weights.sum() + 0.06
-    found = t_test(d[rows], moderated=False, sample=SampledQueries(weights[rows]))
-    power = ((found.p_value <= 0.05) & (found.mean > 0)).mean()
+    result = t_test(d[rows], moderated=False, sample=SampledQueries(weights[rows]))
+    power = ((result.p_value <= 0.05) & (result.mean > 0)).mean()
     assert power == pytest.approx(0.8, abs=0.04)
 
 
@@ -511,7 +511,7 @@ def test_a_plan_for_the_gate_knows_its_smallest_number_and_large_losses():
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (dict, "wanted delta"),
         (
@@ -527,8 +527,8 @@ def test_a_plan_for_the_gate_knows_its_smallest_number_and_large_losses():
         ),
     ],
 )
-def test_plans_for_the_gate_refuse_what_has_no_effect(options, said):
-    with pytest.raises(ParameterError, match=said):
+def test_plans_for_the_gate_refuse_what_has_no_effect(options, message):
+    with pytest.raises(ParameterError, match=message):
         queries_needed(SKEWED, **options())
 
 
@@ -568,15 +568,15 @@ def test_errors_of_significant_results_are_those_of_simulated_ones(n):
     samples = rng.normal(0.05, 0.2, (200_000, n))
     t, p = stats.ttest_1samp(samples, 0, axis=1)
     significant = p <= 0.05
-    found = design_errors(n, 0.05, 0.2).iloc[0]
-    assert found["power"] == pytest.approx((significant & (t > 0)).mean(), abs=0.004)
-    assert found["type_s"] == pytest.approx((t[significant] < 0).mean(), abs=0.01)
-    assert found["type_m"] == pytest.approx(np.abs(samples.mean(axis=1)[significant]).mean() / 0.05, rel=0.02)
+    row = design_errors(n, 0.05, 0.2).iloc[0]
+    assert row["power"] == pytest.approx((significant & (t > 0)).mean(), abs=0.004)
+    assert row["type_s"] == pytest.approx((t[significant] < 0).mean(), abs=0.01)
+    assert row["type_m"] == pytest.approx(np.abs(samples.mean(axis=1)[significant]).mean() / 0.05, rel=0.02)
 
 
 def test_errors_vanish_with_power():
-    found = design_errors([10, 100, 1000, 100_000], 0.05, 0.2)
-    assert found["power"].is_monotonic_increasing
-    assert found[["type_s", "type_m"]].iloc[-1].tolist() == pytest.approx([0, 1], abs=1e-3)
+    result = design_errors([10, 100, 1000, 100_000], 0.05, 0.2)
+    assert result["power"].is_monotonic_increasing
+    assert result[["type_s", "type_m"]].iloc[-1].tolist() == pytest.approx([0, 1], abs=1e-3)
     with pytest.raises(ParameterError, match="delta=0"):
         design_errors(10, 0, 0.2)

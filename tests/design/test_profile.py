@@ -21,20 +21,20 @@ def value_of(profile, part, column="value"):
 
 
 def test_a_corpus_by_hand():
-    found = query_profile(CORPUS)
-    assert value_of(found, "count") == {"draws": 6, "queries": 6, "documents": 3, "mentions": 4, "entities": 3}
-    assert value_of(found, "entity", "n") == {"link": 4, "NIL": 2}
+    profile = query_profile(CORPUS)
+    assert value_of(profile, "count") == {"draws": 6, "queries": 6, "documents": 3, "mentions": 4, "entities": 3}
+    assert value_of(profile, "entity", "n") == {"link": 4, "NIL": 2}
     frequencies = {"1": 3, "2": 0, "3-5": 3, "6-10": 0, "11-100": 0, "101-1000": 0, "over 1000": 0}
-    assert value_of(found, "frequency", "n") == frequencies
-    assert value_of(found, "frequency quantile") == {"0.25": 1, "0.5": 1, "0.75": 3, "0.9": 3, "max": 3, "mean": 2}
-    assert value_of(found, "ambiguity", "n") == {"0": 2, "1": 1, "2+": 3}
-    ends = [value_of(found, "entity", end)["link"] for end in ("low", "high")]
+    assert value_of(profile, "frequency", "n") == frequencies
+    assert value_of(profile, "frequency quantile") == {"0.25": 1, "0.5": 1, "0.75": 3, "0.9": 3, "max": 3, "mean": 2}
+    assert value_of(profile, "ambiguity", "n") == {"0": 2, "1": 1, "2+": 3}
+    ends = [value_of(profile, "entity", end)["link"] for end in ("low", "high")]
     assert ends == pytest.approx(proportion_confint(4, 6, method="wilson"))
-    assert found["uniform"].isna().all()
+    assert profile["uniform"].isna().all()
     # Intervals of none and of all end at 0 and 1.
-    found = query_profile(pd.DataFrame({"docno": [f"d{place}" for place in range(400)], "mention": "Paris"}))
-    assert value_of(found, "frequency", "low")["1"] == 0
-    assert value_of(found, "frequency", "high")["101-1000"] == 1
+    profile = query_profile(pd.DataFrame({"docno": [f"d{place}" for place in range(400)], "mention": "Paris"}))
+    assert value_of(profile, "frequency", "low")["1"] == 0
+    assert value_of(profile, "frequency", "high")["101-1000"] == 1
 
 
 def expected_link_share(rows, method):
@@ -64,7 +64,7 @@ def test_frequency_tables_equal_a_loop_over_queries(seed):
     ]
     corpus = pd.DataFrame(pairs, columns=["docno", "mention"]).sample(frac=1, random_state=seed, ignore_index=True)
     frequency, per_document = Counter(mention for _, mention in pairs), Counter(docno for docno, _ in pairs)
-    found = query_profile(corpus, corpus)
+    profile = query_profile(corpus, corpus)
     weights = {
         "uniform": {pair: 1 / len(pairs) for pair in pairs},
         "random_document": {pair: 1 / len(per_document) / per_document[pair[0]] for pair in pairs},
@@ -75,9 +75,9 @@ def test_frequency_tables_equal_a_loop_over_queries(seed):
         for pair in pairs:
             shares[in_bin(frequency[pair[1]])] += weight[pair]
             mean += weight[pair] * frequency[pair[1]]
-        values = value_of(found, "frequency", method)
+        values = value_of(profile, "frequency", method)
         assert values == pytest.approx({name: shares[name] for name in values}, abs=1e-12)
-        assert value_of(found, "frequency quantile", method)["mean"] == pytest.approx(mean, abs=1e-9)
+        assert value_of(profile, "frequency quantile", method)["mean"] == pytest.approx(mean, abs=1e-9)
         levels = sorted((frequency[pair[1]], weight[pair]) for pair in pairs)
         for level in (0.25, 0.5, 0.75, 0.9):
             below, reached = 0.0, None
@@ -86,13 +86,13 @@ def test_frequency_tables_equal_a_loop_over_queries(seed):
                 if below >= level - 1e-12:
                     reached = value
                     break
-            assert value_of(found, "frequency quantile", method)[f"{level:g}"] == reached
+            assert value_of(profile, "frequency quantile", method)[f"{level:g}"] == reached
 
 
 def test_expected_shares_are_those_of_the_methods():
-    found = query_profile(CORPUS, CORPUS)
+    profile = query_profile(CORPUS, CORPUS)
     for method in ("uniform", "random_document", "random_mention"):
-        assert value_of(found, "entity", method)["link"] == pytest.approx(expected_link_share(ROWS, method))
+        assert value_of(profile, "entity", method)["link"] == pytest.approx(expected_link_share(ROWS, method))
     for part, method, item, expected in (
         # Paris is in three documents, three others in one.
         ("frequency", "random_mention", "3-5", 1 / 4),
@@ -101,16 +101,16 @@ def test_expected_shares_are_those_of_the_methods():
         ("ambiguity", "random_mention", "2+", 1 / 4),
         ("count", "uniform", "documents", 3),
     ):
-        assert value_of(found, part, method)[item] == pytest.approx(expected)
+        assert value_of(profile, part, method)[item] == pytest.approx(expected)
 
 
 def test_a_sample_is_looked_up_in_its_corpus():
     rows = CORPUS[CORPUS["docno"] == "d2"].assign(entity_id="NIL")
     assert value_of(query_profile(rows), "frequency quantile")["max"] == 1
-    found = query_profile(rows, CORPUS)
-    assert value_of(found, "frequency quantile")["max"] == 3
+    profile = query_profile(rows, CORPUS)
+    assert value_of(profile, "frequency quantile")["max"] == 3
     # The corpus has two entities for Paris, unlike the sample.
-    assert value_of(found, "ambiguity")["2+"] == 1
+    assert value_of(profile, "ambiguity")["2+"] == 1
     assert value_of(query_profile(rows, CORPUS.drop(columns="entity_id")), "ambiguity")["0"] == 1
     parts = query_profile(rows.drop(columns="entity_id"), CORPUS)["part"]
     assert set(parts) == {"count", "frequency", "frequency quantile"}
@@ -118,17 +118,17 @@ def test_a_sample_is_looked_up_in_its_corpus():
 
 def test_a_sample_brings_the_frequencies_of_its_corpus_and_counts_draws():
     sample = sample_queries(CORPUS, 50, method="random-mention", replace=True, seed=1)
-    found = query_profile(sample)
+    profile = query_profile(sample)
     draws = Counter()
     for row in sample.queries.itertuples():
         draws["Paris" if row.mention == "Paris" else "other"] += row.n_draws
-    assert value_of(found, "frequency", "n")["3-5"] == draws["Paris"]
-    assert value_of(found, "count")["draws"] == 50
+    assert value_of(profile, "frequency", "n")["3-5"] == draws["Paris"]
+    assert value_of(profile, "count")["draws"] == 50
     low, _ = proportion_confint(draws["Paris"], 50, method="wilson")
-    assert value_of(found, "frequency", "low")["3-5"] == pytest.approx(low)
+    assert value_of(profile, "frequency", "low")["3-5"] == pytest.approx(low)
     # Read from a file, numbers are text.
     as_text = sample.queries.astype({"n_documents": str, "n_draws": str})
-    pd.testing.assert_frame_equal(query_profile(as_text), found)
+    pd.testing.assert_frame_equal(query_profile(as_text), profile)
 
 
 def test_random_mention_finds_fewer_links_in_a_corpus_of_zipf():
@@ -139,9 +139,9 @@ def test_random_mention_finds_fewer_links_in_a_corpus_of_zipf():
     corpus["entity_id"] = np.where(rank <= 2000, "Q" + corpus["mention"], "NIL")
     low, high, expected = {}, {}, {}
     for method in ("random-document", "random-mention"):
-        found = query_profile(sample_queries(corpus, 1000, method=method, seed=1), corpus)
+        profile = query_profile(sample_queries(corpus, 1000, method=method, seed=1), corpus)
         for column, values in (("low", low), ("high", high), (method.replace("-", "_"), expected)):
-            values[method] = value_of(found, "entity", column)["link"]
+            values[method] = value_of(profile, "entity", column)["link"]
         assert low[method] < expected[method] < high[method]
     assert high["random-mention"] < low["random-document"]
     assert expected["random-mention"] < 0.5 < expected["random-document"]

@@ -64,7 +64,7 @@ def test_removed_queries_change_f1_as_in_table_3_of_the_paper(n, m, mean, std, l
     assert len(counts) == n
     assert counts.scores()["F1"] == pytest.approx(0.876, abs=5e-4)
     summaries = [simulate_query_removal(counts, n_removed=m, seed=seed).summary() for seed in range(20)]
-    runs = pd.DataFrame([found.set_index("measure").loc["F1"] for found in summaries])
+    runs = pd.DataFrame([result.set_index("measure").loc["F1"] for result in summaries])
     assert runs["mean"].mean() == pytest.approx(mean, abs=5e-4)
     assert runs["std"].mean() == pytest.approx(std, abs=5e-4)
     ends = runs[["worst", "min", "max", "best"]].to_numpy(float)
@@ -80,9 +80,11 @@ def test_removed_queries_change_f1_as_in_table_3_of_the_paper(n, m, mean, std, l
 @pytest.mark.parametrize("fraction", [0.05, 0.2])
 def test_figure_3_model_and_queries_agree(subset, fraction):
     counts = printed(subset)
-    found = simulate_query_removal(*frames(counts, np.random.default_rng(3)), fraction=fraction, n_draws=4000, seed=2)
-    assert found.counts == counts
-    summary = found.summary()
+    simulation = simulate_query_removal(
+        *frames(counts, np.random.default_rng(3)), fraction=fraction, n_draws=4000, seed=2
+    )
+    assert simulation.counts == counts
+    summary = simulation.summary()
     pairs = [[measure, source] for measure in ("P", "R", "F1") for source in ("model", "queries")]
     assert summary[["measure", "source"]].to_numpy().tolist() == pairs
     # Two samples of the same distribution have this distance with probability 1/20,000.
@@ -93,12 +95,14 @@ def test_figure_3_model_and_queries_agree(subset, fraction):
 
 
 def test_the_distance_sees_another_distribution():
-    found = simulate_query_removal(*frames(printed("RM")), fraction=0.2, n_draws=2000)
+    simulation = simulate_query_removal(*frames(printed("RM")), fraction=0.2, n_draws=2000)
     other = simulate_query_removal(*frames(printed("RM")), fraction=0.4, n_draws=2000)
-    mixed = pd.concat([found.draws.query("source == 'model'"), other.draws.query("source == 'queries'")])
-    odd = type(found)(mixed, found.counts, found.n_removed, found.worst, found.best, 0).summary()
+    mixed = pd.concat([simulation.draws.query("source == 'model'"), other.draws.query("source == 'queries'")])
+    odd = type(simulation)(
+        mixed, simulation.counts, simulation.n_removed, simulation.worst, simulation.best, 0
+    ).summary()
     assert (odd["ks"] > odd["ks_limit"]).all()
-    assert found.summary()["ks_limit"].to_numpy() == pytest.approx(1.358 * np.sqrt(2 / 2000), abs=1e-4)
+    assert simulation.summary()["ks_limit"].to_numpy() == pytest.approx(1.358 * np.sqrt(2 / 2000), abs=1e-4)
 
 
 def test_the_scores_are_those_of_the_measures():
@@ -128,12 +132,12 @@ def test_queries_without_an_answer_are_refused_unless_they_are_nil():
     silent = system[system["qid"] != "q0"]
     with pytest.raises(InputError, match=r"1 of 13 queries have no answer.*unanswered='nil'"):
         simulate_query_removal(gold, silent, n_removed=2)
-    found = simulate_query_removal(gold, silent, n_removed=2, unanswered="nil", n_draws=5)
-    assert found.counts == DecisionCounts(4, 1, 2, 5, 1)
+    simulation = simulate_query_removal(gold, silent, n_removed=2, unanswered="nil", n_draws=5)
+    assert simulation.counts == DecisionCounts(4, 1, 2, 5, 1)
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({}, "either n_removed or fraction"),
         ({"n_removed": 1, "fraction": 0.5}, "either n_removed or fraction"),
@@ -143,8 +147,8 @@ def test_queries_without_an_answer_are_refused_unless_they_are_nil():
         ({"n_removed": 1, "n_draws": 0}, "n_draws=0"),
     ],
 )
-def test_parameters_of_removal_out_of_range_are_refused(options, said):
-    with pytest.raises(ParameterError, match=said):
+def test_parameters_of_removal_out_of_range_are_refused(options, message):
+    with pytest.raises(ParameterError, match=message):
         simulate_query_removal(DecisionCounts(5, 1, 1, 5, 1), **options)
 
 
@@ -174,37 +178,40 @@ def test_a_fraction_of_few_queries_removes_one_at_least_and_leaves_one():
 
 def test_given_shares_leave_only_right_links_random():
     counts = DecisionCounts(right=20, wrong=10, missed=10, recognised=50, taken=10)
-    found = simulate_query_removal(counts, n_removed=20, shares=(0.5, 0.8, 0.9), n_draws=4000, seed=1)
+    simulation = simulate_query_removal(counts, n_removed=20, shares=(0.5, 0.8, 0.9), n_draws=4000, seed=1)
     # 10 links of which 8 were resolved, 10 NILs of which 9 were recognised: 0 to 8 of the 8 were right.
     possible = [scores(counts.cells - np.array([right, 8 - right, 2, 9, 1])) for right in range(9)]
-    f1 = found.draws.loc[found.draws["measure"] == "F1", "value"]
+    f1 = simulation.draws.loc[simulation.draws["measure"] == "F1", "value"]
     assert set(f1.round(9)) <= {round(value[2], 9) for value in possible}
-    assert (found.best["F1"], found.worst["F1"]) == (pytest.approx(possible[0][2]), pytest.approx(possible[8][2]))
+    assert (simulation.best["F1"], simulation.worst["F1"]) == (
+        pytest.approx(possible[0][2]),
+        pytest.approx(possible[8][2]),
+    )
     # Right ones among the 8 are hypergeometric.
     expected = stats.hypergeom(30, 20, 8).pmf(np.arange(9)) @ [value[2] for value in possible]
     assert f1.mean() == pytest.approx(expected, abs=4 * f1.std() / 4000**0.5)
-    assert found.draws["source"].unique().tolist() == ["model"]
+    assert simulation.draws["source"].unique().tolist() == ["model"]
 
 
 @pytest.mark.parametrize(
-    ("shares", "said"),
+    ("shares", "message"),
     [
         ((1.2, 0.5, 0.5), "shares: a=1.2"),
         ((1.0, 0.0, 0.5), "20 gold links that were resolved to NIL cannot be removed, there are 10"),
         ((0.0, 0.5, 0.0), "20 NILs that were resolved to an entity cannot be removed, there are 10"),
     ],
 )
-def test_shares_of_more_queries_than_there_are_are_refused(shares, said):
+def test_shares_of_more_queries_than_there_are_are_refused(shares, message):
     counts = DecisionCounts(right=20, wrong=10, missed=10, recognised=50, taken=10)
-    with pytest.raises(ParameterError, match=said):
+    with pytest.raises(ParameterError, match=message):
         simulate_query_removal(counts, n_removed=20, shares=shares)
 
 
 def test_added_queries_are_binomial_with_the_observed_proportions():
     counts = DecisionCounts(right=20, wrong=10, missed=10, recognised=50, taken=10)
-    found = simulate_query_addition(counts, n_added=50, n_draws=20_000, seed=2).set_index("measure")
+    table = simulate_query_addition(counts, n_added=50, n_draws=20_000, seed=2).set_index("measure")
     # Recall is the share of right answers: 70 of 100, and Binomial(50, .7) more.
-    number, recall = stats.binom(50, 0.7), found.loc["R"]
+    number, recall = stats.binom(50, 0.7), table.loc["R"]
     assert (recall["value"], recall["mean"]) == (0.7, pytest.approx(0.7, abs=0.001))
     assert recall["std"] == pytest.approx(number.std() / 150, rel=0.02)
     assert [recall["low"], recall["high"]] == pytest.approx(((70 + number.ppf([0.025, 0.975])) / 150).tolist())

@@ -46,13 +46,13 @@ def of_samples():
 
 @pytest.mark.parametrize("measure", MEANS)
 def test_the_mean_over_all_samples_is_the_value_of_all_judgments(of_samples, measure):
-    found, chance = of_samples
-    assert found[measure] @ chance == pytest.approx(MEANS[measure], abs=1e-12)
+    result, chance = of_samples
+    assert result[measure] @ chance == pytest.approx(MEANS[measure], abs=1e-12)
 
 
 def test_the_sum_of_precisions_is_unbiased_too(of_samples):
-    found, chance = of_samples
-    total = (found["AP"] * found["NumRel"]) @ chance
+    result, chance = of_samples
+    total = (result["AP"] * result["NumRel"]) @ chance
     # Precisions at the ranks 1, 3 and 4 of the relevant documents.
     assert total == pytest.approx(1 + 2 / 3 + 3 / 4, abs=1e-12)
 
@@ -63,11 +63,11 @@ def test_all_documents_judged_give_the_values_of_ir_measures():
     other = pd.DataFrame({"qid": "2", "docno": ["x", "y"], "label": [0, 1], "prob": 1.0})
     run = pd.concat([RUN, pd.DataFrame({"qid": "2", "docno": ["x", "y", "z"], "score": [3.0, 2.0, 1.0]})])
     judged = pd.concat([judged, other])
-    found = score_sampled({"mine": run}, judged, names)
+    result = score_sampled({"mine": run}, judged, names)
     exact = vbterrier.score(
         {"mine": run}, judged.drop(columns="prob"), names, inference=Inference(n_resamples=2)
     ).values
-    both = found.merge(exact, on=["name", "qid", "measure"])
+    both = result.merge(exact, on=["name", "qid", "measure"])
     assert len(both) == 2 * len(names)
     assert both["value_x"].tolist() == pytest.approx(both["value_y"].tolist(), abs=1e-12)
 
@@ -77,8 +77,8 @@ def test_prels_files_are_read_with_their_sampling_methods(tmp_path):
     path.write_text("1 a 1 1 0.5\n1 b 1 0 1.0\n1 c 0 1 0.25\n2 x 1 2 0.125\n")
     assert read_prels(path)["method"].tolist() == ["1", "0", "1", "2"]
     with pytest.warns(DegenerateWarning, match="1 of 2 judged topics have no documents, and get 0"):
-        found = score_sampled({"mine": RUN}, path, ["P@5"])
-    assert found["value"].tolist() == [3 / 5, 0.0]
+        result = score_sampled({"mine": RUN}, path, ["P@5"])
+    assert result["value"].tolist() == [3 / 5, 0.0]
     with pytest.warns(DegenerateWarning):
         assert score_sampled({"mine": RUN}, path, ["P@5"], methods=["1", "2"])["value"].tolist() == [2 / 5, 0.0]
     path.write_text("1 0 a 1 1 0.5\n1 0 c 0 1 0.25\n")
@@ -93,9 +93,9 @@ def test_estimates_are_compared_as_values():
         [GOOD.assign(qid=qid, label=1, prob=[0.5, prob]) for qid, prob in zip(topics, [0.5, 1.0] * 4, strict=True)]
     )
     runs = {name: pd.concat([RUN[skip:].assign(qid=qid) for qid in topics]) for name, skip in (("all", 0), ("late", 1))}
-    found = vbterrier.compare(score_sampled(runs, judged, ["P@2"]))
+    comparison = vbterrier.compare(score_sampled(runs, judged, ["P@2"]))
     # In each topic, the first document stands for two, and is missing in the second run.
-    assert found.pairs["diff"].tolist() == [1.0]
+    assert comparison.pairs["diff"].tolist() == [1.0]
 
 
 @pytest.mark.parametrize("line", ["1 d1 1 1 0.25", "1 0 d1 1 1 0.25"])

@@ -57,10 +57,10 @@ def probabilities(sample):
 @pytest.mark.parametrize("method", METHODS)
 def test_draws_with_replacement_are_as_frequent_as_their_probability(corpus, method):
     n = 20_000
-    found = drawn(corpus, n, method, replace=True, seed=5)
+    result = drawn(corpus, n, method, replace=True, seed=5)
     expected = {query: float(prob) for query, prob in one_draw(rows_of(corpus), method).items()}
-    assert probabilities(found) == pytest.approx(expected)
-    counts = found.queries.set_index(["docno", "mention"])["n_draws"]
+    assert probabilities(result) == pytest.approx(expected)
+    counts = result.queries.set_index(["docno", "mention"])["n_draws"]
     p = stats.chisquare([counts[query] for query in expected], [n * prob for prob in expected.values()]).pvalue
     assert p > 1e-4
     assert counts.sum() == n
@@ -83,10 +83,10 @@ def test_samples_without_replacement_hold_each_query_as_often_as_its_probability
         seen.update(queries.tolist())
         if kind is None and seed < 5:
             # The public function draws the same.
-            found = drawn(corpus, n, method, seed=seed).queries
+            result = drawn(corpus, n, method, seed=seed).queries
             rows = corpus.iloc[mentions.rows[queries]].assign(prob=prob)
             columns = ["docno", "mention", "prob"]
-            assert found[columns].to_numpy().tolist() == rows[columns].to_numpy().tolist()
+            assert result[columns].to_numpy().tolist() == rows[columns].to_numpy().tolist()
     assert set(stated) == set(np.flatnonzero(stratum == place))
     assert sum(stated.values()) == pytest.approx(n)
     for query, prob in stated.items():
@@ -97,8 +97,8 @@ def test_samples_without_replacement_hold_each_query_as_often_as_its_probability
 def test_probabilities_without_replacement_by_definition(corpus, method, n):
     expected = {query: float(n * prob) for query, prob in one_draw(rows_of(corpus), method).items()}
     for seed in range(5):
-        found = probabilities(drawn(corpus, n, method, seed=seed))
-        assert found == pytest.approx({query: expected[query] for query in found})
+        result = probabilities(drawn(corpus, n, method, seed=seed))
+        assert result == pytest.approx({query: expected[query] for query in result})
 
 
 def test_weights_that_ask_for_more_than_one_are_certain(corpus):
@@ -111,10 +111,10 @@ def test_weights_that_ask_for_more_than_one_are_certain(corpus):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_each_stratum_is_a_corpus(corpus, method):
-    found = drawn(corpus, 4000, method, replace=True, strata="kind", allocation="equal", seed=1)
+    result = drawn(corpus, 4000, method, replace=True, strata="kind", allocation="equal", seed=1)
     expected = one_draw(rows_of(corpus, "x"), method) | one_draw(rows_of(corpus, "y"), method)
-    assert probabilities(found) == pytest.approx({query: float(prob) for query, prob in expected.items()})
-    assert found.strata[["n_draws", "n_queries"]].to_numpy().tolist() == [[2000, 4]] * 2
+    assert probabilities(result) == pytest.approx({query: float(prob) for query, prob in expected.items()})
+    assert result.strata[["n_draws", "n_queries"]].to_numpy().tolist() == [[2000, 4]] * 2
 
 
 @pytest.mark.parametrize(
@@ -135,11 +135,11 @@ def test_proportional_sizes_follow_the_shares_of_draws_without_strata(corpus, me
 @pytest.mark.parametrize("method", METHODS)
 def test_neither_the_order_of_rows_nor_repeated_ones_nor_other_columns_change_a_draw(corpus, method, replace):
     before = corpus.copy()
-    found = drawn(corpus, 4, method, replace=replace, seed=2).queries
+    queries = drawn(corpus, 4, method, replace=replace, seed=2).queries
     shuffled = pd.concat([corpus, corpus.iloc[::2]]).sample(frac=1, random_state=1).assign(more=1)
     again = drawn(shuffled, 4, method, replace=replace, seed=2).queries
-    pd.testing.assert_frame_equal(again.drop(columns="more"), found)
-    assert drawn(corpus, 4, method, replace=replace, seed=3).queries["qid"].tolist() != found["qid"].tolist()
+    pd.testing.assert_frame_equal(again.drop(columns="more"), queries)
+    assert drawn(corpus, 4, method, replace=replace, seed=3).queries["qid"].tolist() != queries["qid"].tolist()
     pd.testing.assert_frame_equal(corpus, before)
 
 
@@ -172,20 +172,20 @@ def test_qids_are_those_of_the_frame_or_of_docno_and_mention(corpus):
 
 def test_a_query_that_repeats_with_another_meaning_is_told_of():
     frame = pd.DataFrame({"docno": "d1", "mention": ["a", "a", "b", "b"], "entity_id": ["Q1", "Q2", "NIL", "NIL"]})
-    with pytest.warns(DegenerateWarning, match=r"1 row repeats .* 'entity_id', as rows 0 and 1") as said:
-        found = sample_queries(frame, 2, method="uniform")
-    assert len(said) == 1
-    assert dict(zip(found.queries["mention"], found.queries["entity_id"], strict=True)) == {"a": "Q1", "b": "NIL"}
+    with pytest.warns(DegenerateWarning, match=r"1 row repeats .* 'entity_id', as rows 0 and 1") as record:
+        result = sample_queries(frame, 2, method="uniform")
+    assert len(record) == 1
+    assert dict(zip(result.queries["mention"], result.queries["entity_id"], strict=True)) == {"a": "Q1", "b": "NIL"}
 
 
 def test_bins_of_frequency_and_functions_make_strata(corpus):
-    found = drawn(corpus, 4, "uniform", strata=2)
-    assert found.strata[["stratum", "n_queries", "n_draws"]].to_numpy().tolist() == [["1-2", 4, 2], ["4", 4, 2]]
-    assert set(found.queries.loc[found.queries["stratum"] == "4", "mention"]) == {"a"}
+    result = drawn(corpus, 4, "uniform", strata=2)
+    assert result.strata[["stratum", "n_queries", "n_draws"]].to_numpy().tolist() == [["1-2", 4, 2], ["4", 4, 2]]
+    assert set(result.queries.loc[result.queries["stratum"] == "4", "mention"]) == {"a"}
     with pytest.warns(DegenerateWarning, match="number of bins is 3"):
         assert len(drawn(corpus, 8, "uniform", strata=5).strata) == 3
-    found = drawn(corpus, 8, "uniform", strata=lambda queries: np.where(queries["n_documents"] > 1, "many", "one"))
-    assert found.strata[["stratum", "n_queries"]].to_numpy().tolist() == [["many", 6], ["one", 2]]
+    result = drawn(corpus, 8, "uniform", strata=lambda queries: np.where(queries["n_documents"] > 1, "many", "one"))
+    assert result.strata[["stratum", "n_queries"]].to_numpy().tolist() == [["many", 6], ["one", 2]]
     with pytest.raises(InputError, match="3 labels for 8 queries"):
         drawn(corpus, 2, "uniform", strata=lambda _: ["x", "y", "y"])
 
@@ -206,10 +206,10 @@ def test_draws_are_allocated_to_strata_as_asked(corpus, n, options, expected):
 
 def test_ids_are_text_and_columns_pass_through():
     frame = pd.DataFrame({"docno": [1, 2], "mention": ["007", "NA"], "note": [None, 3.5]})
-    found = sample_queries(frame, 2).queries
-    assert (sorted(found["docno"]), sorted(found["mention"])) == (["1", "2"], ["007", "NA"])
-    assert found["note"].isna().sum() == 1
-    assert " ".join(found.columns) == "qid docno mention note n_documents stratum prob n_draws"
+    queries = sample_queries(frame, 2).queries
+    assert (sorted(queries["docno"]), sorted(queries["mention"])) == (["1", "2"], ["007", "NA"])
+    assert queries["note"].isna().sum() == 1
+    assert " ".join(queries.columns) == "qid docno mention note n_documents stratum prob n_draws"
 
 
 WEIGHTED = {"method": "weighted", "weights": "weight"}
@@ -360,29 +360,29 @@ def test_values_without_spread_and_whole_corpora_are_estimated_without_error(six
     columns = ["value", "low", "high"]
     for method in ("random-document", "random-mention", "uniform"):
         sample = sample_queries(six, 3, method=method, seed=1)
-        found = horvitz_thompson(sample, valued(sample).assign(value=0.25)).iloc[0]
-        assert found[columns].tolist() == pytest.approx([0.25] * 3)
+        row = horvitz_thompson(sample, valued(sample).assign(value=0.25)).iloc[0]
+        assert row[columns].tolist() == pytest.approx([0.25] * 3)
     whole = sample_queries(six, N, method="uniform", strata="kind")
     assert horvitz_thompson(whole, valued(whole)).iloc[0][columns].tolist() == pytest.approx([Y.mean()] * 3)
     for options in ({}, {"replace": True}):
         sample = sample_queries(six, 3, method="weighted", weights="weight", **options)
         values = valued(sample).assign(value=sample.queries["weight"].to_numpy())
-        found = horvitz_thompson(sample, values, of="total", estimator="ht").iloc[0]
-        assert found["value"] == pytest.approx(12)
-        assert found["std_error"] == pytest.approx(0, abs=1e-6)
+        row = horvitz_thompson(sample, values, of="total", estimator="ht").iloc[0]
+        assert row["value"] == pytest.approx(12)
+        assert row["std_error"] == pytest.approx(0, abs=1e-6)
 
 
 def test_interval_is_of_student(six):
     sample = sample_queries(six, 4, method="uniform", seed=3)
     columns = ["value", "low", "high", "std_error"]
-    found = horvitz_thompson(sample, valued(sample), level=0.8).iloc[0]
+    row = horvitz_thompson(sample, valued(sample), level=0.8).iloc[0]
     y = sample.queries["value"].to_numpy()
     error = np.sqrt((1 - 4 / 6) * y.var(ddof=1) / 4)
     reach = stats.t.ppf(0.9, 3) * error
-    assert found[columns].tolist() == pytest.approx([y.mean(), y.mean() - reach, y.mean() + reach, error])
-    assert found["method"] == "queries (hajek)"
+    assert row[columns].tolist() == pytest.approx([y.mean(), y.mean() - reach, y.mean() + reach, error])
+    assert row["method"] == "queries (hajek)"
     total = horvitz_thompson(sample, valued(sample), of="total", level=0.8).iloc[0]
-    assert total[columns].tolist() == pytest.approx((6 * found[columns]).tolist())
+    assert total[columns].tolist() == pytest.approx((6 * row[columns]).tolist())
 
 
 def test_systems_and_measures_are_separate_in_any_order(six):
@@ -390,9 +390,9 @@ def test_systems_and_measures_are_separate_in_any_order(six):
     parts = [valued(sample).assign(name=name, measure=m) for name in ("s2", "s1") for m in ("P", "R")]
     parts[1]["value"] *= 2
     frame = pd.concat(parts)
-    found = horvitz_thompson(sample, frame.sample(frac=1, random_state=1).sort_values("name", kind="stable"))
-    assert " ".join(found.columns[:10]) == "name measure value low high level method n_qids n_resamples seed"
-    values = found.set_index(["name", "measure"])["value"]
+    result = horvitz_thompson(sample, frame.sample(frac=1, random_state=1).sort_values("name", kind="stable"))
+    assert " ".join(result.columns[:10]) == "name measure value low high level method n_qids n_resamples seed"
+    values = result.set_index(["name", "measure"])["value"]
     assert values["s2", "R"] == pytest.approx(2 * values["s2", "P"])
     assert values["s1", "R"] == pytest.approx(values["s2", "P"])
     assert horvitz_thompson(sample, frame[:0]).empty
@@ -401,9 +401,9 @@ def test_systems_and_measures_are_separate_in_any_order(six):
 def test_a_single_draw_of_a_stratum_says_nothing_of_its_variance(six):
     sample = sample_queries(six, 3, method="uniform", strata="kind", allocation={"x": 1, "y": 2})
     with pytest.warns(DegenerateWarning, match=r"1 strata have a single draw \('x'\)"):
-        found = horvitz_thompson(sample, valued(sample)).iloc[0]
-    assert np.isnan(found[["low", "high", "std_error"]].astype(float)).all()
-    assert np.isfinite(found["value"])
+        row = horvitz_thompson(sample, valued(sample)).iloc[0]
+    assert np.isnan(row[["low", "high", "std_error"]].astype(float)).all()
+    assert np.isfinite(row["value"])
 
 
 @pytest.mark.nightly
@@ -417,8 +417,8 @@ def test_intervals_hold_the_truth_as_often_as_they_say():
         held = 0
         for seed in range(n_samples):
             sample = sample_queries(corpus, 40, method=method, seed=seed)
-            found = horvitz_thompson(sample, valued(sample), level=0.9).iloc[0]
-            held += found["low"] <= corpus["value"].mean() <= found["high"]
+            row = horvitz_thompson(sample, valued(sample), level=0.9).iloc[0]
+            held += row["low"] <= corpus["value"].mean() <= row["high"]
         assert stats.binomtest(held, n_samples, 0.9).pvalue > 1e-3
 
 
@@ -431,9 +431,9 @@ def test_weights_that_leave_few_queries_are_told_of():
     with pytest.warns(DegenerateWarning, match=r"its 100 queries have an effective size of 1\.2;"):
         horvitz_thompson(sample, values, interval="t")
     # The heavy query may be any: limits leave room for another one.
-    found = horvitz_thompson(sample, values).iloc[0]
-    assert found["method"] == "queries (hajek, bounded)"
-    assert (found["low"] < 0.1, found["high"] > 0.9, found["value"]) == (True, True, pytest.approx(0.5))
+    row = horvitz_thompson(sample, values).iloc[0]
+    assert row["method"] == "queries (hajek, bounded)"
+    assert (row["low"] < 0.1, row["high"] > 0.9, row["value"]) == (True, True, pytest.approx(0.5))
     even = sample_queries(corpus, 100, method="uniform")
     assert horvitz_thompson(even, even.queries.assign(name="mine", measure="P"))["value"].item() == pytest.approx(0.5)
 
@@ -456,12 +456,12 @@ def test_bad_values_are_refused(six, change, message):
         horvitz_thompson(sample, change(valued(sample)))
     with pytest.raises(InputError, match="wanted a QuerySample"):
         horvitz_thompson(six, six)
-    for options, said in (
+    for options, text in (
         ({"estimator": "hayek"}, "mean hajek"),
         ({"of": "sum"}, "of='sum'"),
         ({"level": 1}, "level=1"),
     ):
-        with pytest.raises(ParameterError, match=said):
+        with pytest.raises(ParameterError, match=text):
             horvitz_thompson(sample, valued(sample), **options)
 
 
@@ -480,8 +480,8 @@ def test_bounded_intervals_cover_where_t_does_not(estimator):
         for interval in covered:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DegenerateWarning)
-                found = horvitz_thompson(sample, values, estimator=estimator, interval=interval, n_resamples=500)
-            covered[interval] += int(found["low"].item() <= score.mean() <= found["high"].item())
+                result = horvitz_thompson(sample, values, estimator=estimator, interval=interval, n_resamples=500)
+            covered[interval] += int(result["low"].item() <= score.mean() <= result["high"].item())
     assert covered["bounded"] >= stats.binom.ppf(0.001, n_samples, 0.95)
     assert covered["t"] < stats.binom.ppf(0.001, n_samples, 0.95)
 
@@ -490,7 +490,7 @@ def test_bounded_intervals_need_a_range_and_weights_that_differ(corpus):
     sample = drawn(corpus, 4, "uniform", seed=1)
     values = sample.queries.assign(name="x", measure="P@1", value=[0.0, 1.0, 1.0, 0.0])
     assert horvitz_thompson(sample, values)["method"].item() == "queries (hajek)"
-    found = horvitz_thompson(sample, values, interval="bounded").iloc[0]
-    assert (found["low"], found["high"]) == pytest.approx(stats.binomtest(2, 4).proportion_ci(0.95, "exact"), abs=0.02)
+    row = horvitz_thompson(sample, values, interval="bounded").iloc[0]
+    assert (row["low"], row["high"]) == pytest.approx(stats.binomtest(2, 4).proportion_ci(0.95, "exact"), abs=0.02)
     with pytest.raises(ParameterError, match="the range of 'own' is unknown; use interval='t'"):
         horvitz_thompson(sample, values.assign(measure="own"), interval="bounded")

@@ -33,22 +33,22 @@ def scores():
 
 
 def test_prefixes_are_means_of_the_first_topics_as_they_come(scores):
-    found = score_by_size(pd.concat([frame(scores), frame(scores[::-1] * 2, "P@5")]), sizes=[1, 7, 24])
-    assert list(found) == list(COLUMNS)
+    result = score_by_size(pd.concat([frame(scores), frame(scores[::-1] * 2, "P@5")]), sizes=[1, 7, 24])
+    assert list(result) == list(COLUMNS)
     for measure, table in (("AP", scores), ("P@5", scores[::-1] * 2)):
         for number in range(5):
-            rows = found[(found["measure"] == measure) & (found["name"] == f"s{number}")]
+            rows = result[(result["measure"] == measure) & (result["name"] == f"s{number}")]
             assert rows["n_qids"].tolist() == [1, 7, 24]
             assert rows["mean"].tolist() == pytest.approx([np.mean(table[:n, number]) for n in (1, 7, 24)])
-    assert found[["low", "high"]].isna().all(axis=None)
-    assert set(found["n_subsets"]) == {1}
+    assert result[["low", "high"]].isna().all(axis=None)
+    assert set(result["n_subsets"]) == {1}
 
 
 def test_random_subsets_are_distributed_as_all_subsets():
     table = np.array([[0.0], [0.1], [0.9], [0.4], [1.0], [0.2]])
-    found = score_by_size(frame(table), sizes=[2, 6], order="random", n_subsets=4000, level=0.8, seed=3)
+    result = score_by_size(frame(table), sizes=[2, 6], order="random", n_subsets=4000, level=0.8, seed=3)
     every = [np.mean(pair) for pair in combinations(table[:, 0], 2)]
-    small, whole = found[["mean", "low", "high"]].to_numpy()
+    small, whole = result[["mean", "low", "high"]].to_numpy()
     assert small[0] == pytest.approx(np.mean(every), abs=5 * np.std(every) / 4000**0.5)
     # Ends at tenths are order statistics of fifteen equally likely means.
     assert small[1:] == pytest.approx(np.quantile(every, [0.1, 0.9], method="inverted_cdf"))
@@ -58,16 +58,16 @@ def test_random_subsets_are_distributed_as_all_subsets():
 def test_the_band_holds_the_mean_where_hardly_any_subset_differs():
     table = np.zeros((200, 1))
     table[0] = 1
-    found = score_by_size(frame(table), sizes=[1], order="random", n_subsets=400, seed=2).iloc[0]
-    assert 0 < found["mean"] < 0.025
-    assert (found["low"], found["high"]) == (0, found["mean"])
+    row = score_by_size(frame(table), sizes=[1], order="random", n_subsets=400, seed=2).iloc[0]
+    assert 0 < row["mean"] < 0.025
+    assert (row["low"], row["high"]) == (0, row["mean"])
 
 
 def test_topics_come_in_the_order_in_which_they_first_appear(scores):
     rows, keys = frame(scores), ["name", "n_qids"]
     mixed = pd.concat([rows[rows["name"] == "s0"], rows[rows["name"] != "s0"].sample(frac=1, random_state=1)])
-    expected, found = (score_by_size(given).sort_values(keys, ignore_index=True) for given in (rows, mixed))
-    pd.testing.assert_frame_equal(found, expected)
+    expected, result = (score_by_size(table).sort_values(keys, ignore_index=True) for table in (rows, mixed))
+    pd.testing.assert_frame_equal(result, expected)
 
 
 def test_random_subsets_do_not_depend_on_the_order_of_rows(scores):
@@ -76,7 +76,7 @@ def test_random_subsets_do_not_depend_on_the_order_of_rows(scores):
     assert mixed["name"].unique().tolist() == rows["name"].unique().tolist()
     assert mixed["qid"].unique().tolist() != rows["qid"].unique().tolist()
     for call in (score_by_size, discriminative_power):
-        one, other = (call(given, order="random", n_subsets=5, seed=1) for given in (rows, mixed))
+        one, other = (call(table, order="random", n_subsets=5, seed=1) for table in (rows, mixed))
         pd.testing.assert_frame_equal(one, other)
 
 
@@ -93,12 +93,12 @@ def test_a_p_at_the_level_is_significant(monkeypatch):
 def test_what_was_seen_is_one_of_the_resamples_and_equal_systems_are_not_worse():
     table = np.tile([[0.9, 0.1]], (8, 1)) + np.linspace(0, 0.1, 16).reshape(8, 2)
     for n_resamples, not_worse in ((9, 1), (30, 0)):
-        found = discriminative_power(frame(table), sizes=[8], n_resamples=n_resamples)
-        assert found["n_not_worse"].item() == not_worse
+        power = discriminative_power(frame(table), sizes=[8], n_resamples=n_resamples)
+        assert power["n_not_worse"].item() == not_worse
     for test in ("bootstrap", "t"):
-        found = discriminative_power(frame(np.tile([[0.5, 0.5, 0.1]], (8, 1))), sizes=[8], test=test)
-        assert found["n_not_worse"].item() == 1
-        assert found["share_significant"].item() == pytest.approx(2 / 3)
+        power = discriminative_power(frame(np.tile([[0.5, 0.5, 0.1]], (8, 1))), sizes=[8], test=test)
+        assert power["n_not_worse"].item() == 1
+        assert power["share_significant"].item() == pytest.approx(2 / 3)
 
 
 def test_blocks_do_not_change_subsets(scores, monkeypatch):
@@ -116,11 +116,11 @@ def test_blocks_do_not_change_subsets(scores, monkeypatch):
 
 
 def test_sizes_are_twenty_by_default_and_checked(scores):
-    found = score_by_size(frame(scores))
-    assert found["n_qids"].unique().tolist() == sorted({max(round(24 * part / 20), 1) for part in range(1, 21)})
+    table = score_by_size(frame(scores))
+    assert table["n_qids"].unique().tolist() == sorted({max(round(24 * part / 20), 1) for part in range(1, 21)})
     assert discriminative_power(frame(scores), test="t")["n_qids"].min() == 2
-    for sizes, said in (([0], "sizes=0"), ([25], "from 1 to 24"), ([], "none"), ([2.5], r"sizes=2\.5")):
-        with pytest.raises(ParameterError, match=said):
+    for sizes, message in (([0], "sizes=0"), ([25], "from 1 to 24"), ([], "none"), ([2.5], r"sizes=2\.5")):
+        with pytest.raises(ParameterError, match=message):
             score_by_size(frame(scores), sizes=sizes)
     with pytest.raises(ParameterError, match="from 2 to 24"):
         discriminative_power(frame(scores), sizes=[1])
@@ -150,9 +150,9 @@ def test_no_topics_and_one_system_are_empty_frames(scores):
 
 @pytest.mark.parametrize("best", ["whole", "subset"])
 def test_the_t_test_is_that_of_scipy(scores, best):
-    found = discriminative_power(frame(scores), sizes=[3, 10, 24], test="t", best=best)
+    power = discriminative_power(frame(scores), sizes=[3, 10, 24], test="t", best=best)
     top = int(scores.mean(axis=0).argmax())
-    for row in found.to_dict("records"):
+    for row in power.to_dict("records"):
         part = scores[: row["n_qids"]]
         leader = top if best == "whole" else int(part.mean(axis=0).argmax())
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -161,14 +161,14 @@ def test_the_t_test_is_that_of_scipy(scores, best):
         # A system equal to the best has no t statistic: it is not worse.
         assert row["n_not_worse"] == sum(not value <= 0.05 for place, value in enumerate(p) if place != leader)
         assert row["share_significant"] == pytest.approx(np.mean([value <= 0.05 for value in pairs]))
-    assert (found["n_systems"] == 5).all()
-    assert set(found["n_resamples"]) == {0}
+    assert (power["n_systems"] == 5).all()
+    assert set(power["n_resamples"]) == {0}
 
 
 @pytest.mark.parametrize("best", ["whole", "subset"])
 def test_the_bootstrap_is_the_loop_over_resamples(scores, best):
-    found = discriminative_power(frame(scores), sizes=[4, 24], n_resamples=400, best=best, seed=6)
-    for row in found.to_dict("records"):
+    power = discriminative_power(frame(scores), sizes=[4, 24], n_resamples=400, best=best, seed=6)
+    for row in power.to_dict("records"):
         n = row["n_qids"]
         part = scores[:n]
         leader = int((scores if best == "whole" else part).mean(axis=0).argmax())
@@ -185,15 +185,15 @@ def test_the_bootstrap_is_the_loop_over_resamples(scores, best):
 
 def test_random_subsets_are_averaged_and_all_topics_are_one_subset(scores):
     options = {"n_resamples": 200, "seed": 2}
-    given = discriminative_power(frame(scores), sizes=[6, 24], **options)
+    power = discriminative_power(frame(scores), sizes=[6, 24], **options)
     drawn = discriminative_power(frame(scores), sizes=[6, 24], order="random", n_subsets=40, **options)
     small, whole = drawn.to_dict("records")
     assert small["low"] <= small["n_not_worse"] <= small["high"]
     assert small["low"] < small["high"]
     # All topics are the same subset in any order: the band closes on the count of the given order.
-    assert [whole["low"], whole["high"], whole["n_not_worse"]] == [given["n_not_worse"].iloc[1]] * 3
-    assert whole["share_significant"] == pytest.approx(given["share_significant"].iloc[1])
-    assert given[["low", "high"]].isna().all(axis=None)
+    assert [whole["low"], whole["high"], whole["n_not_worse"]] == [power["n_not_worse"].iloc[1]] * 3
+    assert whole["share_significant"] == pytest.approx(power["share_significant"].iloc[1])
+    assert power[["low", "high"]].isna().all(axis=None)
 
 
 @pytest.mark.parametrize(("test", "n", "share"), [("t", 8, 0.05), ("bootstrap", 50, 0.055)])
@@ -204,8 +204,8 @@ def test_false_alarms_are_as_often_as_said(test, n, share):
     alarms = 0
     for turn in range(30):
         pair = table[:, [2 * turn, 2 * turn + 1]]
-        found = discriminative_power(frame(pair, f"m{turn}"), sizes=[n], test=test, n_resamples=500, seed=turn)
-        alarms += 1 - found["n_not_worse"].item()
+        power = discriminative_power(frame(pair, f"m{turn}"), sizes=[n], test=test, n_resamples=500, seed=turn)
+        alarms += 1 - power["n_not_worse"].item()
     # The better of two equivalent systems is significantly better twice as often.
     assert stats.binomtest(int(alarms), 30, 2 * share).pvalue > 1e-3
 
@@ -247,10 +247,10 @@ def report_of(gold, systems):
 def test_ratios_of_sums_are_computed_from_the_sums_of_each_subset(answered):
     gold, systems = answered
     values = report_of(gold, systems).answers
-    found = score_by_size(values, sizes=[5, 10, 60]).set_index(["measure", "name", "n_qids"])["mean"]
-    for name, own in systems.items():
+    result = score_by_size(values, sizes=[5, 10, 60]).set_index(["measure", "name", "n_qids"])["mean"]
+    for name, sums in systems.items():
         for n in (5, 10, 60):
-            assert found["LinkingF1", name, n] == pytest.approx(f1_of(list(zip(gold[:n], own[:n], strict=True))))
+            assert result["LinkingF1", name, n] == pytest.approx(f1_of(list(zip(gold[:n], sums[:n], strict=True))))
     drawn = score_by_size(values, sizes=[10], order="random", n_subsets=200)
     assert drawn.loc[drawn["measure"] == "LinkingF1", ["mean", "low", "high"]].max(axis=None) <= 1
 
@@ -263,8 +263,8 @@ def test_systems_differ_by_resampled_ratios_of_sums(answered):
         counts = np.concatenate(list(resamples(n, 300, stream(0, "resamples", str(n))))).astype(int)
         drawn = [np.repeat(np.arange(n), each) for each in counts]
         scores = {
-            name: np.array([f1_of([(gold[at], own[at]) for at in rows]) for rows in drawn])
-            for name, own in systems.items()
+            name: np.array([f1_of([(gold[at], sums[at]) for at in rows]) for rows in drawn])
+            for name, sums in systems.items()
         }
         p = [(1 + (scores["a"] - scores[other] <= 1e-12).sum()) / 301 for other in ("b", "c")]
         assert power.loc[n, "n_not_worse"] == sum(each > 0.05 for each in p)

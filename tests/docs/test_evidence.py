@@ -50,10 +50,10 @@ def test_coverage_is_counted(estimates):
     within = int(((topics >= 0.85) & (topics <= 0.95)).sum())
     numbers = within, int((topics > 0.95).sum())
     assert "cover .85 to .95 of topics in {} rows, more in {}".format(*numbers) in SAID
-    known = ~np.isnan(means)
-    text = f"at least .85 of means in {int((means[known] >= 0.85).sum())} of {int(known.sum())}"
+    defined = ~np.isnan(means)
+    text = f"at least .85 of means in {int((means[defined] >= 0.85).sum())} of {int(defined.sum())}"
     assert text in SAID
-    text = f"of differences in {int((differences[known] >= 0.85).sum())} of {int(known.sum())}"
+    text = f"of differences in {int((differences[defined] >= 0.85).sum())} of {int(defined.sum())}"
     assert text in SAID
 
 

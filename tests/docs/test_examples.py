@@ -41,13 +41,13 @@ class Block:
 def blocks(page):
     """The blocks of a page."""
     text = page.read_text(encoding="utf-8")
-    found = []
+    results = []
     for language, code in (_FENCE if page.suffix == ".md" else _DIRECTIVE).findall(text):
         if language == "text":
-            found[-1].output += code
+            results[-1].output += code
         else:
-            found.append(Block(language, code if page.suffix == ".md" else re.sub("(?m)^   ", "", code)))
-    return found
+            results.append(Block(language, code if page.suffix == ".md" else re.sub("(?m)^   ", "", code)))
+    return results
 
 
 def run_page(page):

@@ -20,18 +20,18 @@ def test_the_picture_of_unjudged_documents_has_the_scores_of_the_demo(monkeypatc
     monkeypatch.setattr(sys, "path", [str(ROOT / "tests" / "golden"), *sys.path])
     from make_pictures import scores
 
-    labels, found = scores()
+    labels, result = scores()
     shown = texts("unjudged.svg")
     documents = ["unjudged" if math.isnan(label) else f"grade {label:.0f}" for label in labels]
     assert [text for text in shown if text in {"unjudged", "grade 0", "grade 1", "grade 2"}] == documents
-    values = [f"{value:.2f}" for value, *_ in found.values()]
+    values = [f"{value:.2f}" for value, *_ in result.values()]
     assert [text for text in shown if re.fullmatch(r"\d\.\d\d", text)] == values
     # Readers of the start page without the picture get the same numbers.
     page = (ROOT / "docs" / "start.md").read_text(encoding="utf-8")
     assert re.findall(r"(?:\d|)\.\d\d", re.search(r"!\[(Scores[^\]]*)\]", page)[1]) == [
         v.removeprefix("0") for v in values
     ]
-    truth = found["with complete judgments"][0]
+    truth = result["with complete judgments"][0]
     for name in ("BNDCG: grades of the topic's own judgments", "ENDCG: grades that all runs suggest"):
-        _, low, high = found[name]
+        _, low, high = result[name]
         assert low <= truth <= high

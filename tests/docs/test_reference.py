@@ -113,9 +113,9 @@ def test_the_pages_for_pyterrier_come_with_the_package():
 def test_every_command_has_its_options():
     command_line = extension("command_line")
     group = typer.main.get_command(app)
-    found = dict(command_line.commands(group, "vbterrier"))
-    assert {"vbterrier score", "vbterrier compare", "vbterrier queries power"} <= set(found)
-    text = "\n".join(command_line.described("vbterrier score", found["vbterrier score"]))
+    result = dict(command_line.commands(group, "vbterrier"))
+    assert {"vbterrier score", "vbterrier compare", "vbterrier queries power"} <= set(result)
+    text = "\n".join(command_line.described("vbterrier score", result["vbterrier score"]))
     for option in ("--qrels", "``-q``", "--memory", "RUNS"):
         assert option in text
     assert command_line.plain("As 'BNDCG@10', *or*") == "As 'BNDCG\\@10', \\*or\\*"
@@ -180,9 +180,9 @@ def made(tmp_path_factory):
 def test_frames_have_the_columns_that_are_named(made, letter):
     row = REFERENCE["frames"].split(f".. _frame-{letter.lower()}:")[1].split("   * -")[0]
     columns = row.split("     - ")[2].split("[")[0]
-    wanted = re.findall(r"``(\w+)``", columns)
-    assert wanted
-    assert set(wanted) <= set(made[letter].columns)
+    expected = re.findall(r"``(\w+)``", columns)
+    assert expected
+    assert set(expected) <= set(made[letter].columns)
     assert isinstance(made[letter], pd.DataFrame)
 
 

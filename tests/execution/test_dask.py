@@ -71,7 +71,7 @@ def test_targets_of_every_measure_are_pickled_after_use(qrels, runs, links):
     run, entities = runs["run0"], links.rename(columns={"docno": "document", "entity_id": "docno"})
     entities = entities.drop_duplicates(["qid", "docno"])[["qid", "docno"]].assign(score=lambda frame: frame.index)
     gold = pd.DataFrame({"qid": ["q0", "q1", "q2"], "entity_id": ["e0", "NIL", "e2"]})
-    given = {
+    inputs = {
         (UnjudgedMeasure, *map(type, (vbterrier.NDCGBound, vbterrier.Unjudged, vbterrier.MarcoRR))): (qrels, run),
         CandidateMeasure: (qrels.assign(iteration=(qrels.index % 3).astype(str)), run),
         LinkingMeasure: (gold, gold.rename(columns={"entity_id": "docno"}).assign(score=1.0)),
@@ -81,7 +81,7 @@ def test_targets_of_every_measure_are_pickled_after_use(qrels, runs, links):
     every = [type(one) for one in public if isinstance(one, Measure)]
     assert len(every) > 25
     for kind in every:
-        frame, ranking = next(pair for base, pair in given.items() if issubclass(kind, base))
+        frame, ranking = next(pair for base, pair in inputs.items() if issubclass(kind, base))
         options = {"cutoff": 5} if "cutoff" in kind.SUPPORTED_PARAMS else {}
         options |= {"undefined": "zero"} if "undefined" in kind.SUPPORTED_PARAMS else {}
         options |= {"max_grade": 2} if kind is type(vbterrier.NDCGBound) else {}
@@ -92,7 +92,7 @@ def test_targets_of_every_measure_are_pickled_after_use(qrels, runs, links):
         copied, sent, fitted = pickle.loads(pickle.dumps((target, given_run, models)))
         assert target.results.kept or "linked" in vars(target)
         assert list(map(str, evaluate([measure], copied, sent, fitted))) == before, measure
-    for frame, names in ((qrels, EXTERNAL), (given[CandidateMeasure][0], ("alpha_nDCG@5", "ERR_IA@5", "StRecall@5"))):
+    for frame, names in ((qrels, EXTERNAL), (inputs[CandidateMeasure][0], ("alpha_nDCG@5", "ERR_IA@5", "StRecall@5"))):
         for made in vbterrier.measures_from(*names):
             target = EvaluationTarget(frame)
             before = list(map(str, external_values([made], target, Run(run))))
@@ -103,9 +103,9 @@ def test_targets_of_every_measure_are_pickled_after_use(qrels, runs, links):
 def test_more_runs_than_workers_end_with_the_numbers_of_one_process(client, qrels, runs):
     few = Inference(n_resamples=20)
     measures = [*EXTERNAL, "BNDCG@10", "ENDCG@10"]
-    found = vbterrier.score(runs, qrels, measures, inference=few, execution=Execution(client=client))
+    result = vbterrier.score(runs, qrels, measures, inference=few, execution=Execution(client=client))
     alone = vbterrier.score(runs, qrels, measures, inference=few)
-    pd.testing.assert_frame_equal(found.values, alone.values, check_exact=True)
+    pd.testing.assert_frame_equal(result.values, alone.values, check_exact=True)
 
 
 @pytest.mark.slow
@@ -134,9 +134,9 @@ def test_workers_of_a_cluster_on_this_machine_are_used_if_they_halve_the_time(mo
     monkeypatch.setattr(parallel.Workers, "n", n_workers)
     monkeypatch.setattr(parallel.Workers, "mapped", lambda _, function, items: map(function, items))
     workers = parallel.Workers(client="tcp://127.0.0.1:8786")
-    found = list(workers.shared_out(lambda run: (run, "there"), range(8), lambda run: (run, "here")))
-    assert [run for run, _ in found] == [*range(8)]
-    assert sum(place == "there" for _, place in found) == n_there
+    results = list(workers.shared_out(lambda run: (run, "there"), range(8), lambda run: (run, "here")))
+    assert [run for run, _ in results] == [*range(8)]
+    assert sum(place == "there" for _, place in results) == n_there
 
 
 @pytest.mark.parametrize(

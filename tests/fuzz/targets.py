@@ -116,9 +116,9 @@ def answer_cache(folder, data):
 
 def journal(folder, data):
     path = written(folder, data)
-    found = Journal(path, "inputs")
-    found.add("new", 1.5)
-    assert Journal(path, "inputs").done == found.done
+    result = Journal(path, "inputs")
+    result.add("new", 1.5)
+    assert Journal(path, "inputs").done == result.done
 
 
 # Knowledge bases.
@@ -189,9 +189,9 @@ def ask(kb):
     ]
     for question in questions:
         with suppress(VBTerrierError):
-            found = question()
-            if isinstance(found, pd.DataFrame) and "score" in found.columns:
-                assert found["score"].between(0, 1 + 1e-9).all(), found
+            result = question()
+            if isinstance(result, pd.DataFrame) and "score" in result.columns:
+                assert result["score"].between(0, 1 + 1e-9).all(), result
 
 
 # Parquet.
@@ -209,12 +209,12 @@ def artifact(folder, data):
     for number, name in enumerate(("pt_meta.json", "intents.parquet", "tags.parquet")):
         change = parts[number] if number < len(parts) else b""
         (place / name).write_bytes(patched(base() / "set" / name, change))
-    found = vbterrier.IntentSet(place)
-    found.intents(), found.tags()
+    result = vbterrier.IntentSet(place)
+    result.intents(), result.tags()
     run = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2"], "score": [2.0, 1.0]})
-    found.VB @ 10
+    result.VB @ 10
     scores = vbterrier.score(
-        run, None, ["ES@10", "VB@10"], intents=found.intents(), tags=found.tags(), inference=Inference(n_resamples=2)
+        run, None, ["ES@10", "VB@10"], intents=result.intents(), tags=result.tags(), inference=Inference(n_resamples=2)
     )
     assert scores.values["value"].between(0, 1 + 1e-9).all()
 

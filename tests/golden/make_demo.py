@@ -128,9 +128,11 @@ def meaning_counts(texts, prior=0.2):
             meanings.setdefault(stem(word), set()).add(kind)
     counts = np.zeros((len(texts), len(kinds)))
     for row, text in zip(counts, texts, strict=True):
-        known = [word for word in stems(text) if word in meanings]
-        for word in known:
-            support = {kind: prior + sum(kind in meanings[w] for w in known if w != word) for kind in meanings[word]}
+        stems_of_text = [word for word in stems(text) if word in meanings]
+        for word in stems_of_text:
+            support = {
+                kind: prior + sum(kind in meanings[w] for w in stems_of_text if w != word) for kind in meanings[word]
+            }
             for kind, share in support.items():
                 row[kinds.index(kind)] += share / math.fsum(support.values())
     return counts
@@ -148,9 +150,9 @@ def dense(texts, queries, rank=100, word_weight=0.5, n_feedback=5, feedback_weig
     documents = features(meanings, terms)
     axes = np.linalg.svd(documents, full_matrices=False)[2][:rank].T
     latent = unit(documents @ axes)
-    asked = unit(features(meaning_counts(queries), term_counts(queries, vocabulary)) @ axes)
-    first = np.argsort(-(asked @ latent.T), axis=1, kind="stable")[:, :n_feedback]
-    return unit(asked + feedback_weight * unit(latent[first].mean(axis=1))) @ latent.T
+    query_vectors = unit(features(meaning_counts(queries), term_counts(queries, vocabulary)) @ axes)
+    first = np.argsort(-(query_vectors @ latent.T), axis=1, kind="stable")[:, :n_feedback]
+    return unit(query_vectors + feedback_weight * unit(latent[first].mean(axis=1))) @ latent.T
 
 
 def damped(counts):

@@ -55,8 +55,8 @@ def rewritten(text):
 def main():
     """Rewrite the given pages, by default all of docs."""
     warnings.simplefilter("ignore")
-    given = [Path(name).resolve() for name in sys.argv[1:]]
-    for page in given or [*sorted((ROOT / "docs").rglob("*.md"))]:
+    pages = [Path(name).resolve() for name in sys.argv[1:]]
+    for page in pages or [*sorted((ROOT / "docs").rglob("*.md"))]:
         text = page.read_text(encoding="utf-8")
         with tempfile.TemporaryDirectory() as folder:
             os.chdir(folder)

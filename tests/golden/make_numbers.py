@@ -75,9 +75,9 @@ def _of_judgments(runs, qrels):
     for method in METHODS:
         yield f"intervals {method}", vbterrier.stats.intervals(values, method=method, n_resamples=300, seed=1)
     for test in TESTS:
-        found = vbterrier.compare(values, inference=Inference(test=test, n_resamples=500, margin=0.05, seed=2))
-        yield f"pairs {test}", found.pairs
-        yield f"letters {test}", found.systems
+        comparison = vbterrier.compare(values, inference=Inference(test=test, n_resamples=500, margin=0.05, seed=2))
+        yield f"pairs {test}", comparison.pairs
+        yield f"letters {test}", comparison.systems
     yield "best first", vbterrier.rank_systems(runs, qrels, "BNDCG@10", inference=Inference(n_draws=300)).systems
     yield "best first by estimates", vbterrier.rank_systems(runs, qrels, inference=Inference(n_draws=300)).systems
     yield "judge next", vbterrier.judge_next(runs, qrels, budget=10).documents.drop(columns="reason")
@@ -99,7 +99,7 @@ def _of_intents(runs, intents, tags):
         ).intervals,
     )
     topics = vbterrier.read_topics(demo_folder() / "topics.tsv")
-    found = vbterrier.evaluate_intents(
+    evaluation = vbterrier.evaluate_intents(
         runs,
         topics,
         intents=intents,
@@ -107,7 +107,7 @@ def _of_intents(runs, intents, tags):
         inference=Inference(n_resamples=300),
         options=IntentOptions(cutoff=[5], n_replicas=50, perturb=PERTURB),
     )
-    yield "replicas", found.intervals
+    yield "replicas", evaluation.intervals
     yield "oracle", vbterrier.intents.oracle_success(intents, tags, 5)
 
 
@@ -117,8 +117,8 @@ def _of_links():
     pool = vbterrier.entities.link_pool(made.pool, made.tags, made.qrels)
     runs = {name: run.assign(qid=run["qid"].astype(str)) for name, run in made.runs.items()}
     yield "links", vbterrier.score(runs, pool.to_frame(), [f"{m[:-2]}(undefined='zero')@5" for m in OF_LINKS]).intervals
-    found = vbterrier.coverage_report(runs, pool, cutoff=5, inference=Inference(n_resamples=200))
-    yield "coverage", found.entities
+    report = vbterrier.coverage_report(runs, pool, cutoff=5, inference=Inference(n_resamples=200))
+    yield "coverage", report.entities
     sample = vbterrier.design.sample_queries(
         made.tags.rename(columns={"entity_id": "mention"})[["docno", "mention"]], 20, method="random-mention", seed=4
     )
@@ -133,10 +133,10 @@ def tables():
         return dict([*_of_judgments(runs, qrels), *_of_intents(runs, intents, tags), *_of_links()])
 
 
-def digest(found):
+def digest(result):
     """One word for every bit of every table."""
     bits = hashlib.sha256()
-    for name, table in found.items():
+    for name, table in result.items():
         bits.update(repr((name, list(table.columns), len(table))).encode())
         for column in table:
             cells = table[column].tolist()
@@ -144,10 +144,10 @@ def digest(found):
     return bits.hexdigest()
 
 
-def numbers(found):
+def numbers(result):
     """{table: {column: cells}}; of many rows some, and the sum of each column of numbers."""
     kept = {}
-    for name, table in found.items():
+    for name, table in result.items():
         some = table.iloc[:: max(1, len(table) // 40)]
         kept[name] = {
             str(column): [None if pd.isna(cell) else cell for cell in some[column].tolist()] for column in table

@@ -61,7 +61,7 @@ def scores():
 
 def unjudged():
     """The documents of one ranking, and what each treatment of the unjudged ones makes of its score."""
-    labels, found = scores()
+    labels, result = scores()
     figure, axes = plt.subplots(figsize=(7.2, 3.1))
     axes.set(xlim=(0, 7.2), ylim=(-0.2, 2.9))
     axes.axis("off")
@@ -69,19 +69,19 @@ def unjudged():
         0.1, 2.68, f"First {CUTOFF} documents of topic {TOPIC} of the demo, system {SYSTEM}", weight="bold", color=INK
     )
     for place, label in enumerate(labels):
-        known = not math.isnan(label)
+        judged = not math.isnan(label)
         box = FancyBboxPatch(
             (0.1 + 1.05 * place, 2.08),
             0.9,
             0.36,
             boxstyle="round,pad=0.02",
-            facecolor=PALE if known else "white",
+            facecolor=PALE if judged else "white",
             edgecolor=GREY,
-            linestyle="-" if known else "--",
+            linestyle="-" if judged else "--",
         )
         axes.add_patch(box)
-        text = f"grade {label:.0f}" if known else "unjudged"
-        axes.text(0.55 + 1.05 * place, 2.26, text, ha="center", va="center", color=INK if known else ORANGE)
+        text = f"grade {label:.0f}" if judged else "unjudged"
+        axes.text(0.55 + 1.05 * place, 2.26, text, ha="center", va="center", color=INK if judged else ORANGE)
     left, width = 4.0, 2.6
 
     def at(score):
@@ -90,7 +90,7 @@ def unjudged():
     for tick in (0, 0.5, 1):
         axes.plot([at(tick)] * 2, [0.28, 1.82], color="#d8dee4", lw=0.8, zorder=0)
         axes.text(at(tick), 0.1, f"{tick:g}", ha="center", va="center", color=GREY)
-    for row, (text, values) in enumerate(found.items()):
+    for row, (text, values) in enumerate(result.items()):
         y = 1.7 - 0.33 * row
         colour = BLUE if len(values) > 1 else INK
         axes.text(0.1, y, text, va="center", color=colour)

@@ -182,7 +182,7 @@ def files(folder):
         (folder / f"{name}.tsv").write_text(lines)
 
 
-def said(command):
+def output_of(command):
     """The exit code, and the lines of standard output, standard error and the page, without empty lines."""
     out, err, before = io.StringIO(), io.StringIO(), sys.argv
     Path("page.html").unlink(missing_ok=True)
@@ -220,14 +220,14 @@ def texts():
         files(Path(folder))
         os.chdir(folder)
         try:
-            return {command: said(command) for command in COMMANDS}
+            return {command: output_of(command) for command in COMMANDS}
         finally:
             os.chdir(before)
 
 
 if __name__ == "__main__":
-    found = texts()
+    result = texts()
     if "--write" in sys.argv:
-        FILE.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    for command, lines in found.items():
+        FILE.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    for command, lines in result.items():
         print("$", command, *lines, sep="\n")

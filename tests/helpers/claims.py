@@ -18,11 +18,11 @@ def of_replace_condensed_lists(table, scores, dense, after, covered, rankings):
         (after.pairs["diff"].iloc[0], 0.092),
         (covered["covered"].tolist()[2], 0.967),
     ]
-    assert all(abs(found - number) < 0.001 for found, number in told), told
+    assert all(abs(result - number) < 0.001 for result, number in told), told
 
 
-def of_evaluate_without_labels(found, errors, values, linked):
-    means = found.means()
+def of_evaluate_without_labels(result, errors, values, linked):
+    means = result.means()
     told = [
         (means.loc["dense", "ES@1"], 0.746),
         (means.loc["lexical", "ES@1"], 0.637),
@@ -50,7 +50,7 @@ def of_entity_signals(folder, gaps, entities, by_recall, K, random_gap):
     ]
     if folder.is_dir():
         stated.append((random_gap.loc["gold"].iloc[0] - random_gap.loc["gold"].iloc[1], 0.19))
-    assert all(abs(found - number) < 0.01 for found, number in stated), stated
+    assert all(abs(result - number) < 0.01 for result, number in stated), stated
     assert gaps.loc[("all labelled", "random"), "entity side"] < 0
     assert ((gaps["low"] <= 0) & (gaps["high"] >= 0)).all()
     reached = entities.set_index(["name", "measure"])["value"]
@@ -68,12 +68,12 @@ def of_how_many_queries(truth, needed, held, difference, rows_of_samples, plans,
         (checked["power there was"].min(), 0.77),
         (shares.shares["share"].iloc[0], 0.265),
     ]
-    assert all(abs(found - number) < 0.01 for found, number in told), told
+    assert all(abs(result - number) < 0.01 for result, number in told), told
     assert (checked["power there was"] >= 0.8).sum() == 9
     assert (plans[0.05].n_qids, plans[0.025].n_qids, needed, held) == (105, 409, 232, 10)
 
 
-def of_complete_comparison(experiment, found):
+def of_complete_comparison(experiment, result):
     means = experiment.set_index("name")
     told = [
         (means.loc["dense", "nDCG@10"], 0.688),
@@ -83,7 +83,7 @@ def of_complete_comparison(experiment, found):
         (means.loc["BM25 + dense", "BNDCG@10"], 0.850),
     ]
     assert all(abs(value - number) < 0.001 for value, number in told), told
-    assert not found.significant().any()
+    assert not result.significant().any()
     assert not pt.java.started()
 
 
@@ -98,14 +98,14 @@ def of_your_own_linker_tagger_prior(by_trectools, by_ir_measures, parsed, compar
         (rates["linker"][2], 0.37),
         (by_trectools["dense"], 0.287),
     ]
-    assert all(abs(found - number) < 0.01 for found, number in told), told
+    assert all(abs(result - number) < 0.01 for result, number in told), told
     # The hosts add the topics in different orders.
     assert abs(by_trectools["dense"] - by_ir_measures["dense"][parsed[1]]) < 1e-12
 
 
-def of_language_models_as_judges(quality, found, corrected):
+def of_language_models_as_judges(quality, result, corrected):
     summary = quality.summary.set_index("name")
-    errors = found.set_index(["judge", "way"])["RMSE of topics"]
+    errors = result.set_index(["judge", "way"])["RMSE of topics"]
     told = [
         (summary.loc["careful", "r2"], 0.522),
         (summary.loc["careful", "worth"], 2.094),
@@ -116,7 +116,7 @@ def of_language_models_as_judges(quality, found, corrected):
         (errors["careful", "ENDCG without labels"], 0.132),
         (errors["careful", "raw labels fill the gaps"], 0.080),
         (errors["careful", "ENDCG, labels as evidence"], 0.077),
-        (found["bias"].iloc[4], 0.095),
+        (result["bias"].iloc[4], 0.095),
         (corrected["width_ratio"].min(), 0.786),
     ]
     assert all(abs(value - number) < 0.001 for value, number in told), told

@@ -29,7 +29,7 @@ def rows_named(ax):
     return [label.get_text() for label in ax.get_yticklabels()]
 
 
-def said(ax):
+def caption_of(ax):
     """The caption in one line."""
     return " ".join(ax.texts[-1].get_text().split())
 
@@ -42,8 +42,8 @@ def segments(ax, upright=False):
     """The ends of the lines in data: (position, low, high), without rules."""
     lines = [one for one in ax.collections if isinstance(one, LineCollection) and one.get_transform() == ax.transData]
     along, place = (1, 0) if upright else (0, 1)
-    found = [line for one in lines for line in one.get_segments() if len(line)]
-    return sorted((float(line[0][place]), float(line[0][along]), float(line[1][along])) for line in found)
+    results = [line for one in lines for line in one.get_segments() if len(line)]
+    return sorted((float(line[0][place]), float(line[0][along]), float(line[1][along])) for line in results)
 
 
 def points(ax, marker=None, hollow=None):

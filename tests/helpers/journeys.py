@@ -36,11 +36,11 @@ def journey(call):
         code = frame.f_code
         if event == "call" and code.co_filename.startswith(str(PACKAGE)):
             entered.setdefault(code, None)
-            own = 0
+            n_calls = 0
             while frame is not None:
-                own += frame.f_code.co_filename.startswith(str(PACKAGE))
+                n_calls += frame.f_code.co_filename.startswith(str(PACKAGE))
                 frame = frame.f_back
-            depth = max(depth, own)
+            depth = max(depth, n_calls)
 
     call()
     before = sys.getprofile()

@@ -21,9 +21,9 @@ def run_of(documents, qid="q"):
 def values(measure, target, run):
     """Values of one measure by topic, through ir_measures."""
     metrics = list(measure.iter_calc(target.rename(columns=RENAMED), run.rename(columns=RENAMED)))
-    found = {metric.query_id: metric.value for metric in metrics}
-    assert len(found) == len(metrics), "a topic came twice"
-    return found
+    results = {metric.query_id: metric.value for metric in metrics}
+    assert len(results) == len(metrics), "a topic came twice"
+    return results
 
 
 def one(measure, qrels, run):

@@ -15,30 +15,34 @@ def refusals(what, call, *rows, error=InputError, says="{}"):
     """
     cases = []
     for row in rows:
-        *given, words = row if "{}" in says else (*row, "")
-        raised = given.pop() if given and inspect.isclass(given[-1]) and issubclass(given[-1], Exception) else error
-        wanted = says.replace("{}", str(words))
-        cases.append(pytest.param(call, tuple(given), raised, wanted, id=f"{what}: {wanted[:80]}"))
+        *arguments, words = row if "{}" in says else (*row, "")
+        raised = (
+            arguments.pop()
+            if arguments and inspect.isclass(arguments[-1]) and issubclass(arguments[-1], Exception)
+            else error
+        )
+        expected = says.replace("{}", str(words))
+        cases.append(pytest.param(call, tuple(arguments), raised, expected, id=f"{what}: {expected[:80]}"))
     return cases
 
 
-def _called(request, call, given):
+def _called(request, call, arguments):
     used = {
         name: request.getfixturevalue(name)
         for name, each in inspect.signature(call).parameters.items()
         if each.kind == each.KEYWORD_ONLY and each.default is each.empty
     }
-    return call(*given, **used)
+    return call(*arguments, **used)
 
 
-def check_refusal(request, call, given, error, words):
+def check_refusal(request, call, arguments, error, words):
     """Assert that the call raises this error, with a message that matches the words."""
     with pytest.raises(error, match=words):
-        _called(request, call, given)
+        _called(request, call, arguments)
 
 
-def check_message(request, call, given, error, message):
+def check_message(request, call, arguments, error, message):
     """Assert that the call raises this error, with exactly this message."""
     with pytest.raises(error) as raised:
-        _called(request, call, given)
+        _called(request, call, arguments)
     assert str(raised.value) == message

@@ -101,14 +101,14 @@ def annotations():
 
 def documents_to_annotate():
     """Documents of two runs, and the arguments of the calls."""
-    given = {"intents": INTENTS, "documents": str(DEMO / "documents.tsv"), "tags": TAGGED}
-    return evaluate.annotate_documents(RUNS, TOPICS, n=10_000, **given), given
+    inputs = {"intents": INTENTS, "documents": str(DEMO / "documents.tsv"), "tags": TAGGED}
+    return evaluate.annotate_documents(RUNS, TOPICS, n=10_000, **inputs), inputs
 
 
 def annotated_scores():
     """Scores of documents that are all annotated with the first candidate."""
-    task, given = documents_to_annotate()
-    return evaluate.annotated_scores(RUNS, TOPICS, annotations=task.items.assign(annotation="1"), **given)
+    task, inputs = documents_to_annotate()
+    return evaluate.annotated_scores(RUNS, TOPICS, annotations=task.items.assign(annotation="1"), **inputs)
 
 
 MAKERS = {

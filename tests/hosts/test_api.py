@@ -83,9 +83,9 @@ def test_texts_of_measures_are_read_without_deprecated_classes_of_python(monkeyp
 
 @pytest.mark.slow
 def test_the_import_issues_no_warning():
-    asked = "import vbterrier; print(vbterrier.measures_from('nDCG@10'))"
-    found = subprocess.run([sys.executable, "-W", "error", "-c", asked], capture_output=True, text=True, check=False)
-    assert (found.stdout, found.stderr) == ("[nDCG@10]\n", "")
+    script = "import vbterrier; print(vbterrier.measures_from('nDCG@10'))"
+    result = subprocess.run([sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, check=False)
+    assert (result.stdout, result.stderr) == ("[nDCG@10]\n", "")
 
 
 def test_the_demo_is_a_dataset_of_pyterrier(monkeypatch):
@@ -97,12 +97,12 @@ def test_the_demo_is_a_dataset_of_pyterrier(monkeypatch):
     monkeypatch.setattr(pt.utils, "entry_points", lambda _: [EntryPoint(name, value, group)])
     monkeypatch.setattr(pt.datasets._core, "_loaded_providers", {})
     dataset = pt.get_dataset("vb:demo")
-    found = pt.Experiment(
+    table = pt.Experiment(
         [dataset.get_results(), dataset.get_results("dense")], *dataset.get_topicsqrels(), ["ndcg_cut_10"], ["a", "b"]
     )
     runs = {"a": demo_folder() / "lexical.run", "b": demo_folder() / "dense.run"}
     expected = vbterrier.score(runs, demo_folder() / "qrels.txt", ["nDCG@10"]).means()["nDCG@10"]
-    assert found["ndcg_cut_10"].tolist() == pytest.approx(expected.tolist())
+    assert table["ndcg_cut_10"].tolist() == pytest.approx(expected.tolist())
     documents = list(dataset.get_corpus_iter())
     assert set(dataset.get_qrels("complete")["docno"]) <= {each["docno"] for each in documents}
     assert set(documents[0]) == {"docno", "text"}

@@ -38,10 +38,10 @@ def by_pyterrier(run, qrels, measure):
 
 
 def by_ir_measures(run, qrels, measure):
-    (asked,) = vbterrier.measures_from(measure)
+    (parsed,) = vbterrier.measures_from(measure)
     return ir_measures.calc_aggregate(
-        [asked], qrels.rename(columns=TO_IR_MEASURES), run.rename(columns=TO_IR_MEASURES)
-    )[asked]
+        [parsed], qrels.rename(columns=TO_IR_MEASURES), run.rename(columns=TO_IR_MEASURES)
+    )[parsed]
 
 
 # A run, its judgments, a measure and a folder for files -> the mean.
@@ -182,20 +182,20 @@ def test_most_topics_of_another_id_space_are_reported_with_the_prefix(host, tmp_
 
 def test_doctor_separates_runs_of_another_id_space():
     run, qrels, words = in_space("passages")
-    found = diagnose({"odd": run, "good": collection()[0]}, qrels)
-    assert [note for note in found.serious if words in note] == [note for note in found.notes if words in note]
-    assert found.notes[0].startswith("run 'odd'") or any(note.startswith("run 'odd'") for note in found.notes)
+    diagnosis = diagnose({"odd": run, "good": collection()[0]}, qrels)
+    assert [note for note in diagnosis.serious if words in note] == [note for note in diagnosis.notes if words in note]
+    assert diagnosis.notes[0].startswith("run 'odd'") or any(note.startswith("run 'odd'") for note in diagnosis.notes)
     assert not any(words in note for note in diagnose({"good": collection()[0]}, qrels).notes)
-    assert found.answer().verdict == (
+    assert diagnosis.answer().verdict == (
         "Hardly a document of 'odd' is judged, which no measure can make up for: give runs whose document ids are "
         "those of the judgments."
     )
     # The other run decides which measures suit.
     bare = diagnose({"good": collection()[0]}, qrels)
-    assert found.support == bare.support
+    assert diagnosis.support == bare.support
     assert bare.answer().verdict.startswith("BNDCG")
     alone = diagnose({"odd": run}, qrels).answer()
-    assert (alone.verdict, alone.reason, alone.next) == (found.answer().verdict, "", "")
+    assert (alone.verdict, alone.reason, alone.next) == (diagnosis.answer().verdict, "", "")
 
 
 # Half a run.
@@ -211,15 +211,15 @@ def test_a_run_of_half_the_topics_is_reported_once(host, n_missing, is_reported,
     half = run[~run["qid"].isin([f"t{topic}" for topic in range(n_missing)])].reset_index(drop=True)
     # Experiment restricts the judgments to its topics, of which the run has a part.
     if host == "Experiment":
-        found = messages_of(
+        messages = messages_of(
             lambda: vbterrier.Experiment([half], topics_of(run), qrels, ["BNDCG@10"], filter_by_topics=False)
         )
-        assert any("6 of 12 topics" in note for note in found[0].attrs["notes"]) == is_reported
+        assert any("6 of 12 topics" in note for note in messages[0].attrs["notes"]) == is_reported
     elif host == "pt.Experiment":
-        found = messages_of(pt.Experiment, [half], topics_of(run), qrels, vbterrier.measures_from("BNDCG@10"))
+        messages = messages_of(pt.Experiment, [half], topics_of(run), qrels, vbterrier.measures_from("BNDCG@10"))
     else:
-        found = messages_of(HOSTS[host], half, qrels, "BNDCG@10", tmp_path)
-    assert len([message for message in found[1] if "no documents for 6 of 12 topics" in message]) == is_reported
+        messages = messages_of(HOSTS[host], half, qrels, "BNDCG@10", tmp_path)
+    assert len([message for message in messages[1] if "no documents for 6 of 12 topics" in message]) == is_reported
 
 
 def test_a_run_of_half_the_topics_is_named_where_scores_are_printed(command, tmp_path):

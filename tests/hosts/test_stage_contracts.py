@@ -330,7 +330,7 @@ def test_rows_are_kept_in_order_or_ranked(name, stage, inp):
 @pytest.mark.parametrize("name", fitted(CONTRACTS))
 def test_batches_by_topic_give_the_result_of_one_batch(name, stage, inp):
     together = stage(inp)
-    batches = pd.concat([stage(own) for _, own in inp.groupby("qid")], ignore_index=True)
+    batches = pd.concat([stage(rows) for _, rows in inp.groupby("qid")], ignore_index=True)
     assert_frame_equal(in_one_order(batches), in_one_order(together), rtol=0, atol=1e-12)
 
 
@@ -416,8 +416,8 @@ def test_a_grid_finds_the_best_parameter(stages, frames):
     )
     values = {}
     for weight in (0.0, 0.5, 1.0):
-        own = pt.inspect.transformer_apply_attributes(stages["OverlapReranker"], weight=weight)
-        values[weight] = pt.Evaluate(own(run), frames["qrels"], ["ndcg_cut_10"])["ndcg_cut_10"]
+        reranker = pt.inspect.transformer_apply_attributes(stages["OverlapReranker"], weight=weight)
+        values[weight] = pt.Evaluate(reranker(run), frames["qrels"], ["ndcg_cut_10"])["ndcg_cut_10"]
     assert len(set(values.values())) > 1
     assert best[1].weight == max(values, key=values.get)
     assert value == pytest.approx(max(values.values()))
@@ -450,8 +450,8 @@ def test_rankers_have_the_values_of_their_results_in_an_experiment(name, stage, 
     labels = made[["qid", "docno"]].assign(label=(made["rank"] % 2).astype(int))
     pipeline = pt.Transformer.from_df(frame.drop(columns="query")) >> stage
     measures = [vbterrier.measures_from("nDCG@10")[0]]
-    found = pt.Experiment([pipeline, made], topics, labels, measures, names=["stage", "results"], batch_size=2)
-    assert found["nDCG@10"][0] == pytest.approx(found["nDCG@10"][1])
+    table = pt.Experiment([pipeline, made], topics, labels, measures, names=["stage", "results"], batch_size=2)
+    assert table["nDCG@10"][0] == pytest.approx(table["nDCG@10"][1])
 
 
 # Drawings
