@@ -21,7 +21,17 @@ from vbterrier.frames.ids import ids_of
 from vbterrier.frames.linked_pool import LinkedPool
 from vbterrier.linking import DictionaryLinker, EntityPriors, build_kb
 
-ALWAYS_NIL = ["NIL", "NIL0012", "<NIL>", "--NME--", "<unk_wiki>", "notInWiki", "http://aksw.org/notInWiki/Tom", ""]
+ALWAYS_NIL = [
+    "NIL",
+    "NIL0012",
+    "<NIL>",
+    "--NME--",
+    "--OOE--",
+    "<unk_wiki>",
+    "notInWiki",
+    "http://aksw.org/notInWiki/Tom",
+    "",
+]
 SOMETIMES_NIL = ["null", "NULL", "None", "NA", "O", "_"]
 RUN = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2", "d3"], "score": [3.0, 2.0, 1.0]})
 QRELS = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2"], "label": 1})
@@ -49,8 +59,11 @@ def test_nil_is_no_entity(nil, entity):
 def test_null_is_an_entity_among_names_only(nil):
     assert entities_of(tags_of("Q42", nil)) == ["Q42"]
     assert entities_of(tags_of("http://de.dbpedia.org/resource/Berlin", nil)) == ["Berlin"]
-    assert entities_of(tags_of("Paris", nil)) == sorted(["Paris", nil])
-    assert entities_of(tags_of(nil, nil)) == [nil]
+    for others, entities in (("Paris",), sorted(["Paris", nil])), ((nil,), [nil]):
+        with pytest.warns(
+            DegenerateWarning, match=rf"'{nil}' \(. rows?\) is treated as an entity, .* remove these rows"
+        ):
+            assert entities_of(tags_of(nil, *others)) == entities
 
 
 @pytest.mark.parametrize(
@@ -77,6 +90,32 @@ def test_spellings_of_a_space_are_one_entity(spellings, entity):
     for spelling in (each for each in spellings if "?" not in each and not each.startswith(("//", "en."))):
         assert raw_vectors({spelling: [1.0, 2.0]}, [entity])[1].tolist() == [True]
         assert entity_texts([entity], {spelling: "its text"}) == ["its text"]
+
+
+@pytest.mark.parametrize(
+    ("spellings", "entity"),
+    [
+        (["http://www.wikidata.org/entity/q42", "WD:Q42", "https://www.wikidata.org/wiki/Item:Q42"], "Q42"),
+        (
+            [
+                "http://www.wikidata.org/wiki/Special:EntityData/Q42.json",
+                "http://www.wikidata.org/wiki/Special:EntityData/Q42",
+                "HTTPS://www.Wikidata.org/entity/Q42/",
+            ],
+            "Q42",
+        ),
+        (
+            [
+                "https://en.wikipedia.org/w/index.php?title=New_York&oldid=3",
+                "https://en.Wikipedia.org/w/index.php?title=New%20York",
+                "New York",
+            ],
+            "New_York",
+        ),
+    ],
+)
+def test_addresses_of_data_and_of_versions_are_those_of_the_entity(spellings, entity):
+    assert entities_of(tags_of(*spellings)) == [entity]
 
 
 def test_names_of_no_known_space_stay_apart():

@@ -12,6 +12,9 @@ from vbterrier.entities.pool import link_pool, read_links, write_links
 from vbterrier.errors import DegenerateWarning, FileError, InputError
 from vbterrier.frames.linked_pool import LinkedPool
 
+# NA is an entity of the random tags.
+pytestmark = pytest.mark.filterwarnings("ignore:.*is treated as an entity:vbterrier.errors.DegenerateWarning")
+
 DOCUMENTS = [f"d{i}" for i in range(6)]
 # Ids that look like numbers, missing values and code points that UTF-16 would sort elsewhere.
 ENTITIES = ["Paris", "NA", "007", "7", "\uff5e", "\U0001f600"]

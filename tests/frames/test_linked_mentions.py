@@ -15,6 +15,7 @@ import vbterrier
 from vbterrier.entities import link_pool
 from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError, VBTerrierError
 from vbterrier.frames import read_answers, read_entity_links, read_mentions
+from vbterrier.frames.files.entity_links import converted_tags
 from vbterrier.frames.id_spaces import place_of
 from vbterrier.linking import linking_report
 from vbterrier.settings import Data, Inference
@@ -248,6 +249,28 @@ def test_tags_are_the_best_candidates_and_leave_nil_out(file):
 
 
 REL_ROWS = [[0, 3, "Fox", "Fox_Broadcasting_Company", 0.9, 0.99, "ORG"], [5, 3, "Abc", "ABC", 0.8, 0.9, "ORG"]]
+
+
+def test_ids_of_tables_take_the_spelling_of_a_space(file):
+    tags = vbterrier.read_tags(file("docno\tentity_id\nd1\tq42\nd2\twd:Q5\nd3\tnull\nd4\tO\n"), ids="wikidata")
+    assert tags["entity_id"].tolist() == ["Q42", "Q5", "NIL", "NIL"]
+    names = file("docno\tentity_id\nd1\tNew York\nd2\tCaf%C3%A9\nd3\tdbr:Paris\nd4\tnull\n")
+    assert vbterrier.read_tags(names, ids="dbpedia")["entity_id"].tolist() == ["New_York", "Café", "Paris", "null"]
+    path = file("docno\tentity_id\nd1\tQ42\nd2\tO\n")
+    assert converted_tags(path, ids="wikidata")["entity_id"].tolist() == ["Q42"]
+    assert converted_tags(path, ids="wikidata", mapping={"O": "Q5"})["entity_id"].tolist() == ["Q42", "Q5"]
+
+
+def test_a_confidence_under_another_name_is_no_weight_in_silence(file):
+    for name in ("rho", "link_probability", "conf"):
+        with pytest.raises(FileError, match=f"column '{name}' is not read; if it is the weight, rename it to 'weight'"):
+            vbterrier.read_tags(file(f"docno\tentity_id\t{name}\nd1\tQ42\t0.4\n"))
+
+
+def test_a_weight_of_slightly_more_than_1_is_shown_with_its_digits():
+    run = pd.DataFrame({"qid": ["q1"], "docno": ["d1"], "score": [1.0]})
+    with pytest.raises(InputError, match=r"has weight 1.00000012, wanted 0 to 1"):
+        link_pool(run, pd.DataFrame({"docno": ["d1"], "entity_id": ["Q1"], "weight": [1 + 2**-23]}))
 
 
 def test_confidences_are_the_weights_of_tags(file):

@@ -12,6 +12,8 @@ from vbterrier.settings import Inference
 
 COLUMNS = ["docno", "start", "end", "entity_id"]
 FEW = Inference(n_resamples=20)
+# Random answers need not have an entity of gold.
+FOREIGN = pytest.mark.filterwarnings("ignore:.*no answer is an entity of gold:vbterrier.errors.DegenerateWarning")
 # Few positions and entities, so that spans are equal, overlap and differ.
 SPANS = st.dictionaries(
     st.tuples(st.sampled_from(["d1", "d2", "d3"]), st.integers(0, 6), st.integers(1, 3)),
@@ -43,6 +45,7 @@ def of_sets(gold, system):
     return p, r, 2 * right / (len(gold) + len(system)) if gold or system else np.nan
 
 
+@FOREIGN
 @given(gold=SPANS, system=SPANS)
 @pytest.mark.slow
 def test_strong_match_is_that_of_sets(gold, system):
@@ -79,6 +82,7 @@ def pairs_of(gold, system):
     return taken
 
 
+@FOREIGN
 @given(gold=SPANS, system=SPANS)
 def test_weak_match_pairs_overlapping_spans_once(gold, system):
     if not {key[0] for key in gold} & {key[0] for key in system}:
@@ -122,6 +126,7 @@ CANDIDATES = st.dictionaries(
 )
 
 
+@FOREIGN
 @given(gold=CANDIDATES, system=CANDIDATES, n_best=st.integers(1, 4), is_scored=st.booleans())
 @pytest.mark.slow
 def test_any_of_the_first_candidates_may_be_right(gold, system, n_best, is_scored):
@@ -141,6 +146,7 @@ def test_any_of_the_first_candidates_may_be_right(gold, system, n_best, is_score
         np.testing.assert_allclose(row[[f"{kind}P", f"{kind}R"]], (p, r))
 
 
+@FOREIGN
 def test_candidates_of_hipe_are_those_of_its_scorer(tmp_path, command):
     """Links between | in the order of the cell; gold standards have the link of the first word of a mention."""
     head = (
@@ -199,3 +205,15 @@ def test_no_mentions_and_unknown_options():
         assert mention_report({"a": gold.iloc[:0]}, gold, inference=FEW).figures()["LinkR"].item() == 0
     with pytest.raises(ParameterError, match="match='fuzzy': wanted one of 'strong', 'weak'"):
         mention_report({"a": gold}, gold, match="fuzzy")
+
+
+def test_links_of_another_spelling_or_of_other_ids_are_reported():
+    gold = pd.DataFrame([("d1", 0, 5, "Michael Jordan"), ("d1", 10, 15, "Paris")], columns=COLUMNS)
+    for entities, message, f1 in (
+        (["Michael_Jordan", "Paris"], "1 answers differ from those of gold only in case, .* write ids alike", 0.5),
+        (["Q41421", "Q90"], "no answer is an entity of gold: it has 'Q41421', 'Q90'; gold has .* check", 0),
+        ([41421, 90], "no answer is an entity of gold: it has '41421', '90'; gold has .* check", 0),
+    ):
+        with pytest.warns(DegenerateWarning, match=f"system 's': {message}"):
+            figures = mention_report({"s": gold.assign(entity_id=entities)}, gold).to_frame()
+        assert figures.set_index("measure")["value"]["LinkF1"] == f1

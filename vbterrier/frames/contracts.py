@@ -165,8 +165,8 @@ def require(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
 
 # Names under which optional columns are given, without case and punctuation.
 _SHARES = frozenset(
-    ("prior", "priors", "prob", "probs", "probability", "probabilities", "p", "score", "scores", "confidence")
-)
+    ["prior", "priors", "prob", "probs", "probability", "probabilities", "p", "score", "scores", "confidence", "conf"]
+) | {"rho", "linkprobability"}
 _COUNTS = frozenset(("count", "counts", "frequency", "frequencies", "freq", "n", "traffic", "volume"))
 _NEAR = {
     "prob": _SHARES | {"weight", "weights", "w"},

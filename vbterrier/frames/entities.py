@@ -128,7 +128,7 @@ class TagFrame:
         if bad.any():
             row = int(np.argmax(bad))
             raise InputError(
-                f"{name}: row {row} (document {self.docno.text[row].as_py()!r}) has weight {self.weight[row]:g}, "
+                f"{name}: row {row} (document {self.docno.text[row].as_py()!r}) has weight {self.weight[row]:.9g}, "
                 f"wanted 0 to 1; {WEIGHT_REMEDY}"
             )
         self.topics: list[str] | None = None

@@ -123,22 +123,22 @@ def decide(run: Run, gold: Gold, *, unanswered: str = "nothing") -> Decisions:
         plain = plain_entities(entity, gold.nil, run.name, space=gold.space)
         correct, nils, gold_ids = gold.is_correct(topic, plain), plain.is_nil, gold.entities_in(plain.space)
         answer[topic] = np.where(nils, linking.NIL, np.where(correct, linking.RIGHT_LINK, linking.WRONG_LINK))
-        answered_ids = plain.ids.take(np.flatnonzero(~nils)).text
-        is_told = warn_of_near_matches(Ids(answered_ids), gold_ids, run.name, "answers", gold.name)
-        if (
-            not is_told
-            and len(answered_ids)
-            and len(gold_ids)
-            and not pc.any(pc.is_in(answered_ids, value_set=gold_ids.text)).as_py()
-        ):
-            answered, gold_examples = (examples(ids[:4].to_pylist()) for ids in (answered_ids, gold_ids.text))
-            warn(
-                f"{run.name}: no answer is an entity of {gold.name}: it has {answered}; {gold.name} has "
-                f"{gold_examples}; check the id space and the spelling of ids"
-            )
+        warn_of_foreign_answers(plain.ids.take(np.flatnonzero(~nils)), gold_ids, run.name, gold.name)
     else:
         warn(f"{run.name}: empty; none of the {len(gold.topics)} queries has an answer")
     return Decisions(gold.is_nil, answer)
+
+
+def warn_of_foreign_answers(answers: Ids, gold: Ids, name: str, gold_name: str) -> None:
+    """Warn of answers that are entities of the gold standard in another spelling, or if none is an entity of it."""
+    if warn_of_near_matches(answers, gold, name, "answers", gold_name) or not len(answers) or not len(gold):
+        return
+    if not pc.any(pc.is_in(answers.text, value_set=gold.text)).as_py():
+        answered, gold_examples = (examples(ids.text[:4].to_pylist()) for ids in (answers, gold))
+        warn(
+            f"{name}: no answer is an entity of {gold_name}: it has {answered}; {gold_name} has {gold_examples}; check "
+            "the id space and the spelling of ids"
+        )
 
 
 def warn_of_silence(decisions: Decisions, nil: str, name: str) -> None:

@@ -29,24 +29,32 @@ NIL = "NIL"
 # NIL, and the numbered clusters of TAC.
 NILS = re.compile(r"NIL\d*")
 _EDITION = r"(?:(?P<edition>[a-z][a-z-]{1,11})\.)?"
-_SCHEME = r"(?:(?:https?:)?//)?"
+_SCHEME = r"(?:(?:(?i:https?):)?//)?"
 # Addresses of a version or a section of a page are those of its entity; in titles, "?" and "#" are percent-encoded.
 _OF_PAGE = r"(?:\?\w+=[^#]*)?(?:#.*)?"
-_ITEM = rf"{_SCHEME}(?:www\.|m\.)?wikidata\.org/(?:entity|wiki|wiki/Special:EntityPage)/"
+_ITEM = rf"{_SCHEME}(?i:(?:www\.|m\.)?wikidata\.org)/(?:entity/|wiki/(?:Item:|Special:Entity(?:Page|Data)/)?)"
+_WIKIPEDIA = rf"{_SCHEME}{_EDITION}(?:m\.)?(?i:wikipedia\.org)/"
 _ADDRESSES = (
-    (WIKIDATA, re.compile(rf"(?:{_ITEM}|wd:|wikidata:)(?P<name>Q[1-9]\d*){_OF_PAGE}")),
-    (DBPEDIA, re.compile(rf"(?:{_SCHEME}{_EDITION}dbpedia\.org/(?:resource|page)/|dbr:|dbpedia:)(?P<name>.+)")),
-    (PAGE, re.compile(rf"{_SCHEME}{_EDITION}(?:m\.)?wikipedia\.org/(?:wiki/?|w/index\.php)\?curid=(?P<name>\d+)")),
-    (TITLE, re.compile(rf"{_SCHEME}{_EDITION}(?:m\.)?wikipedia\.org/wiki/(?P<name>[^#]+?){_OF_PAGE}")),
+    (WIKIDATA, re.compile(rf"(?:{_ITEM}|(?i:wd|wikidata):)(?P<name>[Qq][1-9]\d*)(?:/|\.[a-z]+)?{_OF_PAGE}")),
+    (
+        DBPEDIA,
+        re.compile(rf"(?:{_SCHEME}{_EDITION}(?i:dbpedia\.org)/(?:resource|page)/|(?i:dbr|dbpedia):)(?P<name>.+)"),
+    ),
+    (PAGE, re.compile(rf"{_WIKIPEDIA}(?:wiki/?|w/index\.php)?\?curid=(?P<name>\d+)")),
+    (TITLE, re.compile(rf"{_WIKIPEDIA}w/index\.php\?title=(?P<name>[^&#]+)(?:[&#].*)?")),
+    (TITLE, re.compile(rf"{_WIKIPEDIA}wiki/(?P<name>[^#]+?){_OF_PAGE}")),
 )
 # The linkers' placeholders for no entity, which are no names in any knowledge base: TAC and neleval, ReFinED, AIDA,
 # BLINK, ELEVANT, GERBIL; and empty text.
 _NEVER_NAMES = (
-    r"NIL\d*|<(?i:nil)>|--NME--|<unk_wiki>|<NO_MAPPING>|(?:<?https?://(?:www\.)?aksw\.org/)?notInWiki(?:/.*)?|"
+    r"NIL\d*|<(?i:nil)>|--(?:NME|OOE)--|<unk_wiki>|<NO_MAPPING>|(?:<?https?://(?:www\.)?aksw\.org/)?notInWiki(?:/.*)?|"
 )
 # Placeholders that are also names (HIPE, CoNLL, JSON, CSV, ELEVANT): no entity among codes and addresses alone.
-_SOMETIMES_NAMES = r"(?i:null|none|nil|na|nan|o|_|-)|Unknown.*"
-_ADDRESS = r"^<?(?:https?://|wd:|wikidata:|dbr:|dbpedia:|(?://)?(?:[a-z-]+\.){0,2}(?:wikidata|dbpedia|wikipedia)\.org/)"
+_PLACEHOLDERS = "(?i:null|none|nil|na|nan|o|_|-)"
+_SOMETIMES_NAMES = rf"{_PLACEHOLDERS}|Unknown.*"
+_ADDRESS = (
+    r"^<?(?:(?i:https?://|wd:|wikidata:|dbr:|dbpedia:)|(?://)?(?:[a-z-]+\.){0,2}(?:wikidata|dbpedia|wikipedia)\.org/)"
+)
 _CODE = r"^\s*[Qq][1-9][0-9]*\s*$"
 _PLAIN = {WIKIDATA: re.compile(r"Q[1-9]\d*"), PAGE: re.compile(r"[1-9]\d*")}
 
@@ -66,6 +74,8 @@ def place_of(entity: str, default: str = "") -> tuple[str, str]:
             edition, name = match.groupdict().get("edition"), match["name"]
             if space in (DBPEDIA, TITLE):
                 name = unquote(name).replace(" ", "_")
+            elif space == WIKIDATA:
+                name = name.upper()
             return f"{space}:{edition}" if edition not in (None, "en", "www") else space, name
     if not default and _PLAIN[WIKIDATA].fullmatch(entity):
         default = WIKIDATA
@@ -128,9 +138,16 @@ def entity_ids(ids: Ids, name: str, *, space: str = "") -> EntityIds:
     return EntityIds(Ids(changed.take(encoded.indices)), is_nil[rows], plain_space)
 
 
-_NEVER_NAME, _AT_ADDRESS = re.compile(_NEVER_NAMES), re.compile(_ADDRESS)
+_NEVER_NAME, _SOMETIMES_NAME, _AT_ADDRESS = map(re.compile, (_NEVER_NAMES, _SOMETIMES_NAMES, _ADDRESS))
 # Ids that are no addresses, no NIL, and in the spelling of their space, whatever it is.
 _USUAL = re.compile(r"Q[1-9]\d*|(?![qQ]\d)[^\W_]+")
+
+
+def resembles_nil(ids: EntityIds) -> Bools:
+    """Return True for entities that are spellings of no entity among codes and addresses, such as null, shape (n,)."""
+    if ids.ids.integers or not len(ids.ids):
+        return np.zeros(len(ids.ids), dtype=bool)
+    return _matches(ids.ids.text, f"^(?:{_PLACEHOLDERS})$") & ~ids.is_nil
 
 
 def is_no_entity(entity: str) -> bool:
@@ -260,13 +277,16 @@ def normalised(
     plain_ids: dict[tuple[str, str], str] = {}
     foreign: dict[str, str] = {}
     for entity, default in dict.fromkeys(zip(ids, spaces, strict=True)):
-        if is_no_entity(entity):
+        is_sometimes_nil = form is not None and _SOMETIMES_NAME.fullmatch(entity) and entity not in table
+        if is_no_entity(entity) or is_sometimes_nil:
             plain_ids[entity, default] = entity if NILS.fullmatch(entity) else NIL
             continue
         where, plain = place_of(entity, default)
         mapped = table.get(entity, table.get(plain) if where else None)
         if mapped is not None:
             where, plain = place_of(mapped, space)
+        elif where in ("", space):
+            plain = id_in(entity, space)
         if where not in ("", space) or (form is not None and not form.fullmatch(plain)):
             foreign[entity] = where or "an unknown id space"
         plain_ids[entity, default] = plain

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from vbterrier.errors import InputError, warn
+from vbterrier.errors import InputError, agreeing, warn
 from vbterrier.frames.contracts import frame_of, refuse_near_misses, require
 from vbterrier.frames.entities import WEIGHT_REMEDY
-from vbterrier.frames.id_spaces import entity_ids
+from vbterrier.frames.id_spaces import entity_ids, resembles_nil
 from vbterrier.frames.ids import Ids, ids_of, integers_of, numbers_of, repeated_pairs
 from vbterrier.kernels.rankings import stable_order
 
@@ -37,8 +37,17 @@ class LinkArrays(NamedTuple):
 
 
 def coded(ids: Ids, name: str) -> tuple[Ids, Ints, str]:
-    """Return the distinct entities, the index of each row's entity among them, -1 for NIL, and their id space."""
+    """Return the distinct entities, the index of each row's entity among them, -1 for NIL, and their id space.
+
+    A warning reports names that spell no entity elsewhere, such as null.
+    """
     plain = entity_ids(ids, name)
+    if (near := resembles_nil(plain)).any():
+        first, n = ids.text[int(near.argmax())].as_py(), int(near.sum())
+        warn(
+            f"{name}: {first!r} ({agreeing(n, 'rows')}) is treated as an entity, as its other ids are names, too; "
+            "remove these rows if it means no entity"
+        )
     encoded = plain.ids.text.dictionary_encode()
     # Entities are text from here on, because rankers return text.
     entity = np.where(plain.is_nil, -1, encoded.indices.to_numpy().astype(np.int64))
@@ -127,7 +136,7 @@ def _weights(frame: pd.DataFrame, name: str) -> Floats:
     # The weight of a document without entities is not used.
     weight = numbers_of(frame["weight"].fillna(0.0), f"{name} column 'weight'")
     bad = (weight < 0) | (weight > 1)
-    _refuse(bad, lambda row: f"{name}: row {row} has weight {weight[row]:g}, wanted 0 to 1; {WEIGHT_REMEDY}")
+    _refuse(bad, lambda row: f"{name}: row {row} has weight {weight[row]:.9g}, wanted 0 to 1; {WEIGHT_REMEDY}")
     return weight
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 from vbterrier.errors import InputError, agreeing, choice, examples, warn, whole
 from vbterrier.frames.contracts import frame_of, require, systems_of
-from vbterrier.frames.entity_answers import checked_nil, plain_entities
+from vbterrier.frames.entity_answers import checked_nil, plain_entities, warn_of_foreign_answers
 from vbterrier.frames.files.entity_links import linked_mentions
 from vbterrier.frames.id_spaces import NIL, entity_ids
 from vbterrier.frames.ids import ids_of, integers_of, keys_of, numbers_of, require_same_kind
@@ -385,6 +385,11 @@ def _require_comparable(gold: MentionSet, system: MentionSet) -> None:
             f"{system.name}: no document in common with gold: it has {examples(system.docs)}, gold has "
             f"{examples(gold.docs)}; check the document ids"
         )
+    space = next(iter({gold.space, system.space} - {""}), "")
+    # Any candidate may be right.
+    ids = system.entities_in(space, system.candidates).take(np.flatnonzero(~system.has_no_entity))
+    gold_ids = gold.entities_in(space).take(np.flatnonzero(~gold.is_nil))
+    warn_of_foreign_answers(ids, gold_ids, system.name, "gold")
 
 
 def _figures(counts: Ints, average: str, level: float, n_resamples: int, seed: int) -> tuple[Floats, Floats]:
