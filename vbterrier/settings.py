@@ -177,8 +177,8 @@ class Inference(Options):
     >>> import vbterrier
     >>> values = pd.DataFrame({"name": ["a"] * 3 + ["b"] * 3, "qid": [*"123"] * 2, "measure": "AP",
     ...                        "value": [0.3, 0.5, 0.6, 0.1, 0.4, 0.3]})
-    >>> found = vbterrier.compare(values, inference=vbterrier.Inference(test="t", level=0.9))
-    >>> found.pairs[["test", "p_value"]].round(3).values.tolist()
+    >>> result = vbterrier.compare(values, inference=vbterrier.Inference(test="t", level=0.9))
+    >>> result.pairs[["test", "p_value"]].round(3).values.tolist()
     [['paired t', 0.074]]
     """
 
@@ -322,8 +322,8 @@ class Data(Options):
     >>> import vbterrier
     >>> qrels = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["a", "b"], "label": 1})
     >>> run = pd.DataFrame({"qid": ["q1"], "docno": ["a"], "score": [1.0]})
-    >>> found = vbterrier.score({"mine": run}, qrels, ["RR@10"], data=vbterrier.Data(on_topics="all"))
-    >>> found.means().loc["mine"].tolist()
+    >>> result = vbterrier.score({"mine": run}, qrels, ["RR@10"], data=vbterrier.Data(on_topics="all"))
+    >>> result.means().loc["mine"].tolist()
     [0.5]
     """
 

@@ -86,8 +86,8 @@ def query_profile(
     --------
     >>> rows = [("d1", "Paris", "Q90"), ("d2", "Paris", "Q830149"), ("d2", "M. Dupont", "NIL"), ("d3", "Paris", "Q90")]
     >>> corpus = pd.DataFrame(rows, columns=["docno", "mention", "entity_id"])
-    >>> found = query_profile(corpus, corpus).round(2)
-    >>> found.loc[found["part"] == "entity", ["item", "n", "low", "uniform", "random_mention"]].values.tolist()
+    >>> result = query_profile(corpus, corpus).round(2)
+    >>> result.loc[result["part"] == "entity", ["item", "n", "low", "uniform", "random_mention"]].values.tolist()
     [['link', 3, 0.3, 0.75, 0.5], ['NIL', 1, 0.05, 0.25, 0.5]]
     """
     number("level", level, low=0, high=1, open_low=True, open_high=True)

@@ -235,8 +235,8 @@ def simulate_query_removal(
     Examples
     --------
     >>> counts = DecisionCounts(right=1019, wrong=39, missed=231, recognised=1477, taken=87)
-    >>> found = simulate_query_removal(counts, n_removed=100, seed=1).summary().set_index("measure")
-    >>> found.loc["F1", ["mean", "std", "worst", "best"]].astype(float).round(4).tolist()
+    >>> result = simulate_query_removal(counts, n_removed=100, seed=1).summary().set_index("measure")
+    >>> result.loc["F1", ["mean", "std", "worst", "best"]].astype(float).round(4).tolist()
     [0.8755, 0.0012, 0.8707, 0.9113]
     """
     kind, counts = _decision_cells(gold, system, nil=nil, multiple_answers=multiple_answers, unanswered=unanswered)
@@ -335,8 +335,8 @@ def simulate_query_addition(
     Examples
     --------
     >>> counts = DecisionCounts(right=1019, wrong=39, missed=231, recognised=1477, taken=87)
-    >>> found = simulate_query_addition(counts, n_added=100, seed=1).set_index("measure")
-    >>> found.loc["F1", ["value", "mean", "std", "low", "high"]].astype(float).round(4).tolist()
+    >>> result = simulate_query_addition(counts, n_added=100, seed=1).set_index("measure")
+    >>> result.loc["F1", ["value", "mean", "std", "low", "high"]].astype(float).round(4).tolist()
     [0.8755, 0.8755, 0.0011, 0.8733, 0.8776]
     """
     _, counts = _decision_cells(gold, system, nil=nil, multiple_answers=multiple_answers, unanswered=unanswered)

@@ -167,10 +167,10 @@ def sample_queries(
     --------
     >>> pairs = [("d1", "Paris"), ("d1", "Texas"), ("d2", "Paris"), ("d3", "Paris"), ("d3", "Rue Gracieuse")]
     >>> corpus = pd.DataFrame(pairs, columns=["docno", "mention"])
-    >>> found = sample_queries(corpus, 2, method="random-mention", seed=1)
-    >>> found
+    >>> result = sample_queries(corpus, 2, method="random-mention", seed=1)
+    >>> result
     QuerySample(2 of 5 queries; random-mention, without replacement; seed 1)
-    >>> found.queries[["docno", "mention", "n_documents", "prob"]].round(3).values.tolist()
+    >>> result.queries[["docno", "mention", "n_documents", "prob"]].round(3).values.tolist()
     [['d1', 'Texas', 1, 0.667], ['d3', 'Rue Gracieuse', 1, 0.667]]
     """
     whole("n", n)
@@ -329,8 +329,8 @@ def horvitz_thompson(
     --------
     >>> corpus = pd.DataFrame({"docno": [f"d{n}" for n in range(8)], "mention": list("aaaabbcd")})
     >>> sample = sample_queries(corpus, 3, method="random-mention", seed=1)
-    >>> known = sample.queries.assign(name="mine", measure="P", value=(sample.queries["mention"] == "a") * 1.0)
-    >>> horvitz_thompson(sample, known)[["measure", "value", "n_qids", "method"]].round(3).values.tolist()
+    >>> scores = sample.queries.assign(name="mine", measure="P", value=(sample.queries["mention"] == "a") * 1.0)
+    >>> horvitz_thompson(sample, scores)[["measure", "value", "n_qids", "method"]].round(3).values.tolist()
     [['P', 0.571, 3, 'queries (hajek, bounded)']]
     """
     from scipy import special
@@ -478,8 +478,8 @@ def sample_by_traffic(traffic: Any, n: int, *, seed: int = 0) -> pd.DataFrame:
     Examples
     --------
     >>> traffic = pd.DataFrame({"qid": [f"q{i}" for i in range(1, 1001)], "weight": [1 / i for i in range(1, 1001)]})
-    >>> found = sample_by_traffic(traffic, 50)
-    >>> int((found["drawn"] == 0).sum()), int(found["drawn"].sum()), round(float(found["weight"].sum()), 6)
+    >>> result = sample_by_traffic(traffic, 50)
+    >>> int((result["drawn"] == 0).sum()), int(result["drawn"].sum()), round(float(result["weight"].sum()), 6)
     (8, 42, 1.0)
     """
     whole("n", n, low=2)

@@ -355,8 +355,8 @@ def cross_validated(stage: Any, run: Any, qrels: Any, *, folds: Any = 5, seed: i
     >>> links = link_pool(pool, pool[["docno", "entity_id"]])
     >>> selector = ConsensusEntities(links) >> EntitySelector(links, features=["rank_support"], rounds=5)
     >>> reranker = OverlapReranker(links, selector, cutoff=1, weight=0.9)
-    >>> found = cross_validated(reranker, pool[["qid", "docno", "score"]], pool[["qid", "docno", "label"]])
-    >>> found[["docno", "judgments"]].head(2).values.tolist()
+    >>> result = cross_validated(reranker, pool[["qid", "docno", "score"]], pool[["qid", "docno", "label"]])
+    >>> result[["docno", "judgments"]].head(2).values.tolist()
     [['d0.2', 'cross-validated'], ['d0.3', 'cross-validated']]
     """
     if not is_trained(stage):

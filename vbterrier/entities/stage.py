@@ -420,8 +420,8 @@ def selected_entities(
     >>> tags = pd.DataFrame({"docno": ["d1", "d2", "d3"], "entity_id": ["Paris", "Texas", "Texas"]})
     >>> links = link_pool(pool, tags, pd.DataFrame({"qid": ["q1"], "docno": ["d1"], "label": [1]}))
     >>> run = pd.DataFrame({"qid": "q1", "docno": ["Texas", "Rome"], "score": [2.0, 1.0]})
-    >>> found = selected_entities(run, links)
-    >>> found[["entity_id", "df_relevant", "df_other", "oer", "signal"]].round(2).values.tolist()
+    >>> result = selected_entities(run, links)
+    >>> result[["entity_id", "df_relevant", "df_other", "oer", "signal"]].round(2).values.tolist()
     [['Texas', 0, 2, -0.89, 'sparse'], ['Rome', 0, 0, 0.0, 'absent']]
     """
     table = EntityTable(pool_of_links(links, "selected_entities"), rel)

@@ -302,8 +302,8 @@ def supervision_report(
     >>> pool = pd.DataFrame({"qid": ["q1", "q1", "q2", "q2"], "docno": ["d1", "d2", "d2", "d1"], "score": 1.0})
     >>> tags = pd.DataFrame({"docno": ["d1", "d1", "d2", "d2"], "entity_id": ["Paris", "EU", "EU", "Texas"]})
     >>> qrels = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["d1", "d2"], "label": [1, 1]})
-    >>> found = supervision_report(link_pool(pool, tags, qrels))
-    >>> found.partitions["n_pairs"].tolist(), found.contamination["pooled"].item()
+    >>> result = supervision_report(link_pool(pool, tags, qrels))
+    >>> result.partitions["n_pairs"].tolist(), result.contamination["pooled"].item()
     ([2, 2, 2], 1.0)
     """
     choice("negatives", negatives, NEGATIVES)

@@ -356,10 +356,10 @@ def annotate(
     >>> task = annotate(topics, intents)
     >>> def judge(prompt):
     ...     return '{"meanings": [1, 2]}' if "jordan" in prompt else '{"meanings": [1]}'
-    >>> found = task.collect({"one": task.ask(judge), "two": task.ask(lambda prompt: '{"meanings": [1]}')})
-    >>> found.votes[["entity_id", "prob"]].values.tolist()[:3]
+    >>> result = task.collect({"one": task.ask(judge), "two": task.ask(lambda prompt: '{"meanings": [1]}')})
+    >>> result.votes[["entity_id", "prob"]].values.tolist()[:3]
     [['athlete', 0.75], ['country', 0.25], ['NIL', 0.0]]
-    >>> round(float(found.agreement["value"].iloc[0]), 3), round(found.calibration.brier, 3)
+    >>> round(float(result.agreement["value"].iloc[0]), 3), round(result.calibration.brier, 3)
     (0.667, 0.163)
     """
     whole("seed", seed, low=0)

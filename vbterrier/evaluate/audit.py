@@ -366,10 +366,10 @@ def audit_judge(
     >>> generous = truth.assign(label=np.where(rng.random(800) < 0.3, 1, truth["label"]))
     >>> runs = {"a": pool.assign(score=rng.random(800)), "b": truth.assign(score=truth["label"] + rng.random(800))}
     >>> human = truth[truth["qid"].isin(pool["qid"].unique()[:20])]
-    >>> found = audit_judge(runs, human, labels={"llm": generous}, budget=100)
-    >>> found.verdicts[["judge", "order", "levels", "n_complete"]].values.tolist()
+    >>> result = audit_judge(runs, human, labels={"llm": generous}, budget=100)
+    >>> result.verdicts[["judge", "order", "levels", "n_complete"]].values.tolist()
     [['llm', 'TRUSTED', 'NOT TRUSTED', 20]]
-    >>> found.systems[["name", "estimate", "value"]].round(1).values.tolist()[2:4]
+    >>> result.systems[["name", "estimate", "value"]].round(1).values.tolist()[2:4]
     [['a', 'corrected', 0.5], ['b', 'corrected', 1.0]]
     """
     queries, documents, on_topics, duplicates, scale, unit = (

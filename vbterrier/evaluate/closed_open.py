@@ -142,10 +142,10 @@ def evaluate_closed_open(
     >>> sides = {name: pd.DataFrame({"qid": ["1", "2"], "docno": name, "score": 1.0}) for name in ("core", "bait")}
     >>> def system(run):
     ...     return OverlapReranker(tags, run, weight=0.9)
-    >>> found = evaluate_closed_open(system, qrels, ["RR"], links=tags, pool=pool, entities=sides)
-    >>> found.means()["RR"].tolist()
+    >>> result = evaluate_closed_open(system, qrels, ["RR"], links=tags, pool=pool, entities=sides)
+    >>> result.means()["RR"].tolist()
     [1.0, 1.0, 0.5, 0.5]
-    >>> found.effects["value"].tolist()
+    >>> result.effects["value"].tolist()
     [0.5, 0.0, 0.0]
     """
     cutoff, rel, unreached, unmatched, judgments = (

@@ -292,10 +292,10 @@ def compare(
     >>> new = [0.9, 0.8, 0.7, 0.6, 0.8, 0.9, 0.7, 0.8]
     >>> values = pd.DataFrame({"name": ["old"] * 8 + ["new"] * 8, "qid": [*"12345678"] * 2, "measure": "nDCG@10",
     ...                        "value": [value - gap for value, gap in zip(new, [0.1, 0.2] * 4)] + new})
-    >>> found = compare(values, inference=Inference(level=0.9))
-    >>> found.pairs[["name_a", "name_b", "diff", "p_adjusted"]].round(3).values.tolist()
+    >>> result = compare(values, inference=Inference(level=0.9))
+    >>> result.pairs[["name_a", "name_b", "diff", "p_adjusted"]].round(3).values.tolist()
     [['new', 'old', 0.15, 0.0]]
-    >>> found.systems[["name", "letters"]].values.tolist()
+    >>> result.systems[["name", "letters"]].values.tolist()
     [['new', 'a'], ['old', 'b']]
     """
     labels, pool_cutoff, subtopics, topics, on_topics, duplicates = (

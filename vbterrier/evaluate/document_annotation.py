@@ -365,8 +365,8 @@ def annotated_scores(
     >>> intents = pd.DataFrame({"qid": "q1", "entity_id": ["athlete", "country"], "prob": [0.8, 0.2]})
     >>> run = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2"], "score": [2.0, 1.0]})
     >>> tags = pd.DataFrame({"docno": ["d1", "d2"], "entity_id": ["athlete", "country"]})
-    >>> found = annotated_scores({"mine": run}, topics, intents=intents, tags=tags)
-    >>> found.reason
+    >>> result = annotated_scores({"mine": run}, topics, intents=intents, tags=tags)
+    >>> result.reason
     'no annotations by people'
     """
     check_level(level)

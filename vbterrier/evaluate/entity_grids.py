@@ -300,8 +300,8 @@ def entity_grid(
     >>> links = link_pool(pool, tags, pd.DataFrame({"qid": ["q1", "q2"], "docno": "d1", "label": 1}))
     >>> topics = pd.DataFrame({"qid": ["q1", "q2"], "query": "capital"})
     >>> grid = {"consensus": {"min_documents": [1, 2]}}
-    >>> found = entity_grid(links, topics, ["RelCov@1", "NonRelCov@2"], grid=grid, execution=Execution(progress=False))
-    >>> found.runs[["min_documents", "measure", "value"]].values.tolist()
+    >>> result = entity_grid(links, topics, ["RelCov@1", "NonRelCov@2"], grid=grid, execution=Execution(progress=False))
+    >>> result.runs[["min_documents", "measure", "value"]].values.tolist()
     [[1, 'RelCov@1', 1.0], [1, 'NonRelCov@2', 1.0], [2, 'RelCov@1', 1.0], [2, 'NonRelCov@2', 0.5]]
     """
     embeddings, query_entities, embed, texts, qrels, folds = (

@@ -158,14 +158,14 @@ def evaluate_frozen(
     >>> pool = pd.DataFrame(rows, columns=["qid", "docno", "score", "entity_id", "label"])
     >>> pool = pool.assign(query="capital", text="a text")
     >>> links = link_pool(pool, pool[["docno", "entity_id"]])
-    >>> own = pd.DataFrame({"qid": pool["qid"].unique(), "docno": [f"E1_{q}" for q in range(20)], "score": 1.0})
+    >>> entities = pd.DataFrame({"qid": pool["qid"].unique(), "docno": [f"E1_{q}" for q in range(20)], "score": 1.0})
     >>> training = Training(epochs=1)
-    >>> reranker = NeuralReranker(links, own, model="knrm", encoder=lambda text: [[1.0]], training=training)
+    >>> reranker = NeuralReranker(links, entities, model="knrm", encoder=lambda text: [[1.0]], training=training)
     >>> with warnings.catch_warnings():
     ...     warnings.simplefilter("ignore")  # all topics are equal
     ...     judged, entities = pool[["qid", "docno", "label"]], {"open": ConsensusEntities(links)}
-    ...     found = evaluate_frozen(pool, judged, ["AP"], reranker=reranker, entities=entities)
-    >>> found.gaps[["name", "entities", "conditional", "open_world"]].round(2).values.tolist()
+    ...     result = evaluate_frozen(pool, judged, ["AP"], reranker=reranker, entities=entities)
+    >>> result.gaps[["name", "entities", "conditional", "open_world"]].round(2).values.tolist()
     [['reranker', 'training', 0.5, 0.38], ['pool', 'training', 0.5, 0.38], ['reranker', 'open', 0.38, 0.38], ['pool', \
 'open', 0.38, 0.38]]
     """

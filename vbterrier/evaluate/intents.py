@@ -294,8 +294,8 @@ def evaluate_intents(
     >>> topics = pd.DataFrame({"qid": ["q1", "q2"], "query": ["Jordan achievements", "Jordan team"]})
     >>> intents = pd.DataFrame({"qid": ["q1", "q1", "q2"], "entity_id": ["athlete", "country", "athlete"]})
     >>> run = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["d1", "d2"], "score": 1.0, "entity_id": "athlete"})
-    >>> given = {"intents": intents.assign(prob=[0.8, 0.2, 1.0]), "measures": ["ES@10", "VB@10"]}
-    >>> evaluate_intents({"literal": run}, topics, **given).means().round(3).loc["literal"].to_dict()
+    >>> options = {"intents": intents.assign(prob=[0.8, 0.2, 1.0]), "measures": ["ES@10", "VB@10"]}
+    >>> evaluate_intents({"literal": run}, topics, **options).means().round(3).loc["literal"].to_dict()
     {'ES@10': 0.9, 'VB@10': 0.7}
     """
     cutoff, pool, parts, undefined = options.cutoff, options.pool, options.parts, options.undefined

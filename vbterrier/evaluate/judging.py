@@ -298,10 +298,10 @@ def label_quality(
     Examples
     --------
     >>> qrels = pd.DataFrame({"qid": ["q1"] * 3 + ["q2"] * 3, "docno": [*"abcabc"], "label": [1, 0, 0, 1, 1, 0]})
-    >>> found = label_quality({"llm": qrels.assign(label=[1, 0, 1, 1, 1, 0])}, qrels)
-    >>> found.summary[["name", "n", "auc"]].round(2).values.tolist()
+    >>> result = label_quality({"llm": qrels.assign(label=[1, 0, 1, 1, 1, 0])}, qrels)
+    >>> result.summary[["name", "n", "auc"]].round(2).values.tolist()
     [['llm', 6, 0.83]]
-    >>> found.kappa[["threshold", "value"]].round(2).values.tolist()
+    >>> result.kappa[["threshold", "value"]].round(2).values.tolist()
     [['all grades', 0.67], ['1', 0.67]]
     """
     level = inference.level
@@ -431,8 +431,8 @@ def corrected_scores(
     >>> truth = pd.DataFrame({"qid": [f"q{i}" for i in range(60)], "docno": "a", "label": rng.integers(0, 2, 60)})
     >>> labels = truth.assign(label=np.where(rng.random(60) < 0.2, 1, truth["label"]))
     >>> run = truth[["qid", "docno"]].assign(score=1.0)
-    >>> found = corrected_scores({"mine": run}, truth.sample(30, random_state=1), "P@1", labels=labels)
-    >>> found[["name", "value", "n_labelled", "predicted"]].round(2).values.tolist()
+    >>> result = corrected_scores({"mine": run}, truth.sample(30, random_state=1), "P@1", labels=labels)
+    >>> result[["name", "value", "n_labelled", "predicted"]].round(2).values.tolist()
     [['mine', 0.51, 30, 0.65]]
     """
     duplicates = data.duplicates

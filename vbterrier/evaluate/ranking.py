@@ -234,11 +234,11 @@ def rank_systems(
     --------
     >>> qrels = pd.DataFrame({"qid": "q1", "docno": ["a", "b", "c", "d"], "label": [1, 1, 0, 0]})
     >>> lists = {"old": ["a", "c"], "new": ["a", "unknown"]}
-    >>> runs = {name: pd.DataFrame({"qid": "q1", "docno": found, "score": [2, 1]}) for name, found in lists.items()}
-    >>> found = rank_systems(runs, qrels, "BNDCG(prior={0: 0.6, 1: 0.4})@2")
-    >>> found.systems[["name", "rank_low", "rank_high"]].values.tolist()
+    >>> runs = {name: pd.DataFrame({"qid": "q1", "docno": result, "score": [2, 1]}) for name, result in lists.items()}
+    >>> result = rank_systems(runs, qrels, "BNDCG(prior={0: 0.6, 1: 0.4})@2")
+    >>> result.systems[["name", "rank_low", "rank_high"]].values.tolist()
     [['new', 1.0, 1.5], ['old', 1.5, 2.0]]
-    >>> found.pairs["p_a_beats_b"].round(1).tolist()
+    >>> result.pairs["p_a_beats_b"].round(1).tolist()
     [0.7]
     """
     level, n_draws, seed = inference.level, inference.n_draws, inference.seed

@@ -503,8 +503,8 @@ def release_gate(
     ...                      columns=["qid", "docno", "label"])
     >>> old = qrels.assign(score=[1.0, 0.0] * 80)
     >>> new = old.assign(score=[1.0, 0.0] * 60 + [0.0, 1.0] * 20)
-    >>> found = release_gate({"new": new}, qrels, "nDCG@2", baseline={"old": old}, margin=0.02)
-    >>> found.decision, found.pairs[["diff", "low", "high"]].round(3).to_numpy().tolist()
+    >>> result = release_gate({"new": new}, qrels, "nDCG@2", baseline={"old": old}, margin=0.02)
+    >>> result.decision, result.pairs[["diff", "low", "high"]].round(3).to_numpy().tolist()
     ('FAIL', [[-0.092, -0.126, -0.049]])
     """
     labels, pool_cutoff, duplicates = data.labels, data.pool_cutoff, data.duplicates

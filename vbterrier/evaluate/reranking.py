@@ -308,11 +308,11 @@ def rerank_grid(
     >>> qrels = pd.DataFrame({"qid": ["1", "2"], "docno": ["b", "d"], "label": [1, 1]})
     >>> tags = pd.DataFrame({"docno": ["b", "d"], "entity_id": ["X", "X"]})
     >>> runs = {"mine": pd.DataFrame({"qid": ["1", "2"], "docno": ["X", "X"], "score": [1.0, 1.0]})}
-    >>> given = {"links": tags, "entity_runs": runs, "grid": {"overlap": {"weight": [0.2, 0.8]}}}
-    >>> found = rerank_grid(pool, qrels, ["RR"], **given, execution=Execution(progress=False))
-    >>> found.runs[["family", "weight", "value", "gain"]].values.tolist()
+    >>> options = {"links": tags, "entity_runs": runs, "grid": {"overlap": {"weight": [0.2, 0.8]}}}
+    >>> result = rerank_grid(pool, qrels, ["RR"], **options, execution=Execution(progress=False))
+    >>> result.runs[["family", "weight", "value", "gain"]].values.tolist()
     [['pool', nan, 0.5, 0.0], ['overlap', 0.2, 0.5, 0.0], ['overlap', 0.8, 1.0, 0.5]]
-    >>> found.n_distinct, found.runs["duplicate_of"].dropna().tolist()
+    >>> result.n_distinct, result.runs["duplicate_of"].dropna().tolist()
     (2, ['pool'])
     """
     embeddings, document_embeddings, texts = options.embeddings, options.document_embeddings, options.texts

@@ -47,10 +47,10 @@ class RerunTagger:
     >>> run = topics.assign(docno=["d1", "d2"], score=1.0, text=["Michael Jordan", "Jordan"])
     >>> replies = itertools.cycle(["athlete", "athlete", "athlete", "country"])
     >>> options = vbterrier.evaluate.IntentOptions(cutoff=1, n_replicas=3, perturb=[RerunTagger(2)])
-    >>> found = vbterrier.evaluate_intents(
+    >>> result = vbterrier.evaluate_intents(
     ...     {"mine": run}, topics, intents=intents, tagger=lambda text: next(replies), measures=["ES"], options=options
     ... )
-    >>> found.replicas.values[0, 0].tolist()
+    >>> result.replicas.values[0, 0].tolist()
     [[0.8, 0.8], [0.8, 0.2], [0.8, 0.8]]
     """
 

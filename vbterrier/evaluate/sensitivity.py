@@ -92,8 +92,8 @@ def intent_sensitivity(
     >>> run = pd.DataFrame({"qid": ["q1"], "docno": ["d1"], "score": [1.0]})
     >>> tags = pd.DataFrame({"docno": ["d1"], "entity_id": ["A"]})
     >>> chosen = {"temperature": [0.5], "threshold": [], "n_intents": [1], "mass": []}
-    >>> found = intent_sensitivity({"mine": run}, intents, tags=tags, **chosen)
-    >>> found[["measure", "parameter", "setting", "value"]].round(3).values.tolist()[:4]
+    >>> result = intent_sensitivity({"mine": run}, intents, tags=tags, **chosen)
+    >>> result[["measure", "parameter", "setting", "value"]].round(3).values.tolist()[:4]
     [['ES@10', 'temperature', 0.5, 0.941], ['ES@10', 'temperature', 1.0, 0.8], ['ES@10', 'n_intents', 1.0, 1.0], \
 ['ES@10', 'n_intents', 2.0, 0.8]]
     """

@@ -319,8 +319,8 @@ def evaluate_settings(
     >>> tags = pd.DataFrame({"docno": ["a", "b"], "entity_id": ["Texas", "Paris"]})
     >>> entities = pd.DataFrame({"qid": ["q1", "q2"], "docno": "Paris", "score": 1.0})
     >>> options = ReachOptions(pool=run)
-    >>> found = evaluate_settings({"mine": run}, qrels, ["AP"], links=tags, entities=entities, options=options)
-    >>> found.gaps[["conditional", "open_world", "RelCov", "NonRelCov"]].round(3).values.tolist()
+    >>> result = evaluate_settings({"mine": run}, qrels, ["AP"], links=tags, entities=entities, options=options)
+    >>> result.gaps[["conditional", "open_world", "RelCov", "NonRelCov"]].round(3).values.tolist()
     [[1.0, 0.583, 0.5, 0.0]]
     """
     cutoff, rel, unreached, pool, beyond = options.cutoff, options.rel, options.unreached, options.pool, options.beyond

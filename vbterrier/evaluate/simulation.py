@@ -373,8 +373,8 @@ def simulate(
     >>> qrels = pd.DataFrame({"qid": "q1", "docno": ["a", "b", "c", "d"], "label": [1, 1, 0, 0]})
     >>> run = pd.DataFrame({"qid": "q1", "docno": ["a", "b"], "score": [1.0, 2.0]})
     >>> without_b = [("no b", qrels.drop(index=1))]
-    >>> found = simulate({"mine": run}, qrels, incomplete=without_b, estimators={"lower": "nDCG@10"})
-    >>> found.estimates[["truth", "estimate"]].round(3).values.tolist()
+    >>> result = simulate({"mine": run}, qrels, incomplete=without_b, estimators={"lower": "nDCG@10"})
+    >>> result.estimates[["truth", "estimate"]].round(3).values.tolist()
     [[1.0, 0.631]]
     """
     labels, duplicates = data.labels, data.duplicates

@@ -325,8 +325,8 @@ def leaderboard(
     >>> qrels = pd.DataFrame({"qid": ["q1"] * 3 + ["q2"] * 3, "docno": [*"abc"] * 2, "label": [1, 0, 0] * 2})
     >>> def run(order):
     ...     return pd.DataFrame({"qid": ["q1"] * 3 + ["q2"] * 3, "docno": [*order] * 2, "score": [3, 2, 1] * 2})
-    >>> found = leaderboard({"good": run("abc"), "bad": run("cba"), "worse": run("cba")}, qrels, "nDCG@10")
-    >>> found.systems[["name", "rank", "rank_low", "rank_high", "letters"]].values.tolist()
+    >>> result = leaderboard({"good": run("abc"), "bad": run("cba"), "worse": run("cba")}, qrels, "nDCG@10")
+    >>> result.systems[["name", "rank", "rank_low", "rank_high", "letters"]].values.tolist()
     [['good', 1, 1, 1, 'a'], ['bad = worse', 2, 2, 2, 'b']]
     """
     labels, on_topics, duplicates, scale, pool_cutoff = (

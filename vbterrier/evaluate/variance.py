@@ -315,10 +315,10 @@ def variance_shares(
     ...                      columns=["qid", "docno", "label"])
     >>> run = pd.DataFrame([(q, d, -r) for q in qids for r, d in enumerate(["new", "b", "a"][int(q[1]) % 2:])],
     ...                    columns=["qid", "docno", "score"])
-    >>> found = variance_shares({"mine": run}, qrels, "BNDCG@3")
-    >>> found.intervals["method"].tolist()
+    >>> result = variance_shares({"mine": run}, qrels, "BNDCG@3")
+    >>> result.intervals["method"].tolist()
     ['topics and unjudged (nested)', 'topics (percentile)', 'unjudged (normal)']
-    >>> found.shares.groupby("name")["share"].sum().tolist()
+    >>> result.shares.groupby("name")["share"].sum().tolist()
     [1.0]
     """
     perturb, scores = options.perturb, options.scores

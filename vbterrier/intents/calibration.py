@@ -148,8 +148,8 @@ def calibration_error(intents: Any, labels: Any, *, n_bins: int = 10, floor: flo
     --------
     >>> import pandas as pd
     >>> intents = pd.DataFrame({"qid": "q1", "entity_id": ["A", "B"], "prob": [0.8, 0.2]})
-    >>> found = calibration_error(intents, pd.DataFrame({"qid": ["q1"], "entity_id": ["A"]}), n_bins=2)
-    >>> round(found.ece, 3), round(found.brier, 3), round(found.log_loss, 3)
+    >>> result = calibration_error(intents, pd.DataFrame({"qid": ["q1"], "entity_id": ["A"]}), n_bins=2)
+    >>> round(result.ece, 3), round(result.brier, 3), round(result.log_loss, 3)
     (0.2, 0.08, 0.223)
     """
     n_bins = whole("n_bins", n_bins, low=1)

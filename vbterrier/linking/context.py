@@ -84,8 +84,8 @@ class ContextLinker(Identified):
     >>> texts = {"baker": "owner of a bakery in Paris", "senator": "member of the senate, senator from Ohio"}
     >>> described = pd.DataFrame({"entity_id": texts.keys(), "text": texts.values()})
     >>> linker = ContextLinker(DictionaryLinker(names, id_space="people"), described)
-    >>> found = linker.link(["John Smith bakery", "John Smith, senator from Ohio"]).frame
-    >>> found.drop_duplicates("text")["entity_id"].tolist()
+    >>> result = linker.link(["John Smith bakery", "John Smith, senator from Ohio"]).frame
+    >>> result.drop_duplicates("text")["entity_id"].tolist()
     ['baker', 'senator']
     """
 

@@ -97,8 +97,8 @@ class QueryLinker(Identified):
     >>> import pandas as pd
     >>> names = pd.DataFrame({"alias": ["Amy Klobuchar", "World Health Organization"], "entity_id": ["K1", "O1"]})
     >>> linker = QueryLinker(names, id_space="people")
-    >>> found = linker.link(["Senator Klobuchar bill", "klobuhcar speech", "WHO report"]).frame
-    >>> found[["entity_id", "match"]].values.tolist()
+    >>> result = linker.link(["Senator Klobuchar bill", "klobuhcar speech", "WHO report"]).frame
+    >>> result[["entity_id", "match"]].values.tolist()
     [['K1', 'part'], ['K1', 'similar'], ['O1', 'acronym']]
     """
 

@@ -52,8 +52,8 @@ class RetrieverLinker(Identified):
     Examples
     --------
     >>> import pandas as pd, pyterrier as pt
-    >>> found = pd.DataFrame({"qid": ["0", "0"], "docno": ["Q41421", "Q810"], "score": [7.0, 9.0]})
-    >>> linker = RetrieverLinker(pt.Transformer.from_df(found), id_space="wikidata", cutoff=5)
+    >>> result = pd.DataFrame({"qid": ["0", "0"], "docno": ["Q41421", "Q810"], "score": [7.0, 9.0]})
+    >>> linker = RetrieverLinker(pt.Transformer.from_df(result), id_space="wikidata", cutoff=5)
     >>> linker.link(["jordan"]).frame[["text", "start", "mention", "entity_id", "score"]].values.tolist()
     [[0, -1, 'jordan', 'Q810', 9.0], [0, -1, 'jordan', 'Q41421', 7.0]]
     """

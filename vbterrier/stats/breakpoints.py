@@ -182,8 +182,8 @@ def breakpoint_sweep(
     >>> coverage = np.linspace(0.5, 1, 50)
     >>> noise = np.random.default_rng(1).normal(0, 0.02, 50)
     >>> table = pd.DataFrame({"RelCov@20": coverage, "gain": 0.1 * (coverage >= 0.8) + noise})
-    >>> found = breakpoint_sweep(table, "gain", "RelCov@20", model="step")
-    >>> round(found.value, 2), round(found.p_value, 3), found.low <= found.value <= found.high
+    >>> result = breakpoint_sweep(table, "gain", "RelCov@20", model="step")
+    >>> round(result.value, 2), round(result.p_value, 3), result.low <= result.value <= result.high
     (0.81, 0.001, True)
     """
     choice("model", model, MODELS)

@@ -120,8 +120,8 @@ def pareto_frontier(
     ...                        "value": [0.9, 0.8, 0.95, 0.8, 0.6, 0.7, 0.9, 0.4]})
     >>> with warnings.catch_warnings():
     ...     warnings.simplefilter("ignore")  # a warning of the small number of runs
-    ...     found = pareto_frontier(values)
-    >>> found.front()["name"].tolist(), found.targets["share"].tolist()
+    ...     result = pareto_frontier(values)
+    >>> result.front()["name"].tolist(), result.targets["share"].tolist()
     (['d', 'a', 'c'], [0.0, 0.0, 0.0])
     """
     check_level(level)

@@ -232,8 +232,8 @@ def confidence_sequence(
 
     Examples
     --------
-    >>> found = confidence_sequence([0.2, 0.4, 0.9, 0.5] * 25)
-    >>> found.round(2).loc[[3, 99], ["n_qids", "value", "low", "high"]].values.tolist()
+    >>> result = confidence_sequence([0.2, 0.4, 0.9, 0.5] * 25)
+    >>> result.round(2).loc[[3, 99], ["n_qids", "value", "low", "high"]].values.tolist()
     [[4.0, 0.5, 0.1, 0.91], [100.0, 0.5, 0.43, 0.57]]
     """
     level = number("level", level, low=0, high=1, open_low=True, open_high=True)

@@ -76,8 +76,8 @@ def cohen_kappa(
 
     Examples
     --------
-    >>> found = cohen_kappa([1, 1, 0, 0, 1, 0], [1, 1, 0, 1, 1, 0])
-    >>> round(found.value, 3), round(found.agreement, 3)
+    >>> result = cohen_kappa([1, 1, 0, 0, 1, 0], [1, 1, 0, 1, 1, 0])
+    >>> round(result.value, 3), round(result.agreement, 3)
     (0.667, 0.833)
     """
     check_level(level)
@@ -127,8 +127,8 @@ def fleiss_kappa(labels: Any, *, level: float = 0.95, n_resamples: int = N_RESAM
 
     Examples
     --------
-    >>> found = fleiss_kappa([[1, 1, 1], [0, 0, 0], [1, 1, 0], [0, 0, 0]])
-    >>> round(found.value, 3), found.agreement
+    >>> result = fleiss_kappa([[1, 1, 1], [0, 0, 0], [1, 1, 0], [0, 0, 0]])
+    >>> round(result.value, 3), result.agreement
     (0.657, 0.75)
     """
     _check(level, n_resamples, seed)
@@ -178,8 +178,8 @@ def krippendorff_alpha(
 
     Examples
     --------
-    >>> found = krippendorff_alpha([[1, 1, None], [0, 0, 0], [1, 0, 1], [0, None, None]])
-    >>> round(found.value, 3), found.n_items
+    >>> result = krippendorff_alpha([[1, 1, None], [0, 0, 0], [1, 0, 1], [0, None, None]])
+    >>> round(result.value, 3), result.n_items
     (0.562, 3)
     """
     _check(level, n_resamples, seed)

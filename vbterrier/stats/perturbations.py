@@ -370,8 +370,8 @@ def stability_bounds(success: Any, distance: Any, *, alpha: float = 1.0, tau: fl
 
     Examples
     --------
-    >>> found = stability_bounds([0.8, 1.0], 0.1)
-    >>> found[["C1", "C2", "ES_change", "VB_change"]].round(4).values.tolist()
+    >>> result = stability_bounds([0.8, 1.0], 0.1)
+    >>> result[["C1", "C2", "ES_change", "VB_change"]].round(4).values.tolist()
     [[0.1, 0.198, 0.05, 0.0929], [0.1, nan, 0.05, 0.2679]]
     """
     if np.ndim(success) and np.ndim(distance) and np.shape(success) != np.shape(distance):

@@ -175,8 +175,8 @@ def prediction_powered(
     >>> scores = pd.DataFrame({"name": "a", "qid": [f"q{i}" for i in range(300)], "measure": "ES@5",
     ...                        "value": (truth + rng.normal(0.1, 0.1, 300)).clip(0, 1)})
     >>> labels = scores.assign(measure="success", value=truth).sample(50, random_state=1)
-    >>> found = prediction_powered(scores, labels)
-    >>> found[["value", "low", "high", "lam", "labelled", "width_ratio", "predicted"]].round(2).values.tolist()
+    >>> result = prediction_powered(scores, labels)
+    >>> result[["value", "low", "high", "lam", "labelled", "width_ratio", "predicted"]].round(2).values.tolist()
     [[0.54, 0.5, 0.57, 0.83, 0.51, 0.54, 0.62]]
     """
     choice("target", target, TARGETS)

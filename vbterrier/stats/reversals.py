@@ -152,8 +152,8 @@ def order_limits(
     --------
     >>> judge = np.array([0.3, 0.4, 0.5])
     >>> corrections = np.array([[0.4, 0.3, 0.5], [0.0, 0.1, 0.0], [0.0, 0.0, -0.1]])
-    >>> found = order_limits(judge, corrections, 3, 0.02)
-    >>> round(found.share, 2), found.low == found.high == found.share, found.pairs[:, found.reversed].tolist()
+    >>> result = order_limits(judge, corrections, 3, 0.02)
+    >>> round(result.share, 2), result.low == result.high == result.share, result.pairs[:, result.reversed].tolist()
     (0.67, True, [[1, 2], [0, 0]])
     """
     from scipy import special

@@ -121,10 +121,10 @@ def analysis_of_variance(values: Any, *, level: float = 0.95) -> AnalysisOfVaria
     --------
     >>> values = pd.DataFrame({"name": np.repeat(["a", "b", "c"], 4), "qid": [*"1234"] * 3, "measure": "AP",
     ...                        "value": [0.5, 0.4, 0.8, 0.7, 0.3, 0.3, 0.5, 0.6, 0.3, 0.2, 0.6, 0.5]})
-    >>> found = analysis_of_variance(values)
-    >>> found.sources[["source", "df", "F", "share"]].round(2).values.tolist()
+    >>> result = analysis_of_variance(values)
+    >>> result.sources[["source", "df", "F", "share"]].round(2).values.tolist()
     [['system', 2, 15.55, 0.27], ['topic', 3, 27.18, 0.65], ['residual', 6, nan, 0.07]]
-    >>> found.pairs[["name_a", "name_b", "diff", "p_adjusted"]].round(3).values.tolist()
+    >>> result.pairs[["name_a", "name_b", "diff", "p_adjusted"]].round(3).values.tolist()
     [['a', 'b', 0.175, 0.01], ['a', 'c', 0.2, 0.005], ['b', 'c', 0.025, 0.805]]
     """
     from scipy import special, stats
@@ -239,8 +239,8 @@ def bayesian_comparison(
     --------
     >>> values = pd.DataFrame({"name": np.repeat(["a", "b"], 5), "qid": [*"12345"] * 2, "measure": "AP",
     ...                        "value": [0.5, 0.4, 0.8, 0.7, 0.6, 0.3, 0.3, 0.5, 0.6, 0.6]})
-    >>> found = bayesian_comparison(values, rope=0.02)
-    >>> found[["diff", "low", "high", "p_a_above", "p_rope"]].round(3).values.tolist()
+    >>> result = bayesian_comparison(values, rope=0.02)
+    >>> result[["diff", "low", "high", "p_a_above", "p_rope"]].round(3).values.tolist()
     [[0.14, -0.002, 0.282, 0.974, 0.022]]
     """
     check_level(level)

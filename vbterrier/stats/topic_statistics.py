@@ -215,8 +215,8 @@ def disc_ratio(
 
     Examples
     --------
-    >>> found = disc_ratio([1.0, 0.8, 0.9], [0.6, 0.9, 0.5])
-    >>> round(found.value, 3), found.low < found.value < found.high
+    >>> result = disc_ratio([1.0, 0.8, 0.9], [0.6, 0.9, 0.5])
+    >>> round(result.value, 3), result.low < result.value < result.high
     (1.35, True)
     """
     check_level(level)

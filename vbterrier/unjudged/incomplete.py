@@ -416,8 +416,8 @@ def grade_prevalence(runs: Any, qrels: Any, *, complete: Any, cutoff: int = 10) 
     Examples
     --------
     >>> complete = pd.DataFrame({"qid": "q1", "docno": ["a", "b", "c"], "label": [1, 0, 1]})
-    >>> found = grade_prevalence({"mine": complete[::2].assign(score=1.0)}, complete[:2], complete=complete)
-    >>> found.loc[found["name"] == "mine", ["grade", "share_pool", "share_unjudged"]].values.tolist()
+    >>> result = grade_prevalence({"mine": complete[::2].assign(score=1.0)}, complete[:2], complete=complete)
+    >>> result.loc[result["name"] == "mine", ["grade", "share_pool", "share_unjudged"]].values.tolist()
     [[0.0, 0.5, 0.0], [1.0, 0.5, 1.0]]
     """
     from scipy import stats

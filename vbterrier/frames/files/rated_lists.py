@@ -102,8 +102,8 @@ def read_rated_list(
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp(), "quepid.csv")
     >>> _ = path.write_text('query,docid,rating\n"shoes, red",d1,3\n"shoes, red",d2,\n')
-    >>> found = read_rated_list(path, scale=(0, 3))
-    >>> found.labels.to_numpy().tolist(), found.n_unrated
+    >>> result = read_rated_list(path, scale=(0, 3))
+    >>> result.labels.to_numpy().tolist(), result.n_unrated
     ([['shoes, red', 'd1', 3]], 1)
     """
     require_ends(scale)

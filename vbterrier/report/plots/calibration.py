@@ -138,9 +138,9 @@ def interval_coverage(
 
     Examples
     --------
-    >>> found = {"level": [0.5, 0.9], "n": 150, "covered": [0.4, 0.85]}
+    >>> result = {"level": [0.5, 0.9], "n": 150, "covered": [0.4, 0.85]}
     >>> ends = {"covered_low": [0.3, 0.8], "covered_high": [0.5, 0.9]}
-    >>> ax = interval_coverage(pd.DataFrame({"estimator": "mean", **found, **ends}))
+    >>> ax = interval_coverage(pd.DataFrame({"estimator": "mean", **result, **ends}))
     >>> " ".join(ax.texts[-1].get_text().split())
     'mean deviation 7.5 points; bars: intervals of the observed share; n = 150'
     """

@@ -61,8 +61,8 @@ def differences(
     --------
     >>> about = {"measure": "nDCG@10", "n_qids": 50, "test": "randomisation", "correction": "holm", "level": 0.95}
     >>> rows = {"name_a": ["dense", "splade"], "name_b": "bm25", "diff": [0.1, 0.02], "low": [0.05, -0.03]}
-    >>> found = {"high": [0.15, 0.07], "p_adjusted": [0.001, 0.4], "method": "percentile", "n_resamples": 10000}
-    >>> ax = differences(pd.DataFrame({**about, **rows, **found, "seed": 0}))
+    >>> result = {"high": [0.15, 0.07], "p_adjusted": [0.001, 0.4], "method": "percentile", "n_resamples": 10000}
+    >>> ax = differences(pd.DataFrame({**about, **rows, **result, "seed": 0}))
     >>> [label.get_text() for label in ax.get_yticklabels()], ax.get_xlabel()
     (['dense', 'splade'], 'difference in nDCG@10 from bm25')
     """

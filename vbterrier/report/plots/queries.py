@@ -184,8 +184,8 @@ def power_curve(plans: Any, *, target: float | None = None, ax: Any = None, widt
     Examples
     --------
     >>> about = {"level": 0.95, "test": "t", "n_pilot": 50, "n_simulations": 1000, "seed": 0}
-    >>> found = {"delta": 0.05, "n_qids": [50, 100, 150], "power": [0.5, 0.7, 0.9], "low": [0.4, 0.6, 0.8]}
-    >>> ax = power_curve(pd.DataFrame({**found, "high": [0.6, 0.8, 1.0], **about}))
+    >>> result = {"delta": 0.05, "n_qids": [50, 100, 150], "power": [0.5, 0.7, 0.9], "low": [0.4, 0.6, 0.8]}
+    >>> ax = power_curve(pd.DataFrame({**result, "high": [0.6, 0.8, 1.0], **about}))
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['δ = 0.05: 124 queries']
     """

@@ -157,9 +157,9 @@ def variance_shares(
 
     Examples
     --------
-    >>> found = {"source": ["topics", "unjudged"], "variance": [0.0003, 0.0001], "share": [0.75, 0.25]}
+    >>> result = {"source": ["topics", "unjudged"], "variance": [0.0003, 0.0001], "share": [0.75, 0.25]}
     >>> about = {"name": "bm25", "measure": "nDCG@10", "n_qids": 50, "n_draws": 1000, "seed": 0}
-    >>> ax = variance_shares(pd.DataFrame({**found, **about}))
+    >>> ax = variance_shares(pd.DataFrame({**result, **about}))
     >>> [float(bar.get_width()) for bar in ax.patches], ax.texts[0].get_text()
     ([75.0, 25.0], '0.020')
     """
