@@ -217,7 +217,7 @@ def nearest(name: object, candidates: Iterable[str]) -> str:
 
 # Verbs of messages about several things, and about one.
 _VERBS = {"are": "is", "have": "has", "lose": "loses", "always score": "always scores", "repeat": "repeats"}
-_VERBS |= {"judge": "judges", "count": "counts", "lack": "lacks"}
+_VERBS |= {"judge": "judges", "count": "counts", "lack": "lacks", "give": "gives"}
 
 
 def agreeing(n: int, words: str) -> str:

@@ -116,7 +116,7 @@ def test_links_get_ids_of_one_space(command):
     assert answers[["qid", "entity_id"]].to_numpy().tolist() == [["d1:0-5", "Q90"], ["d1:9-13", "NIL"]]
     options = ["--kind", "links", "--to", "tags", "--ids", "dbpedia", "-o", "tags.tsv"]
     code, _, err = command("convert", "gold.tab", *options)
-    assert (code, err) == (0, "vbterrier: warning: gold.tab: 1 mentions without an entity give no tags\n")
+    assert (code, err) == (0, "vbterrier: warning: gold.tab: 1 mention without an entity gives no tags\n")
     tags = vbterrier.read_tags("tags.tsv")
     assert tags.to_numpy().tolist() == [["d1", "Paris", 1.0]]
     Path("rel.json").write_text('{"d1": [[0, 5, "Paris", "Paris", 0.9, 0.9, "LOC"]]}', encoding="utf-8")

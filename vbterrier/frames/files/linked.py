@@ -167,13 +167,13 @@ def linked_rows(
     if kind == "tags":
         is_nil = frame["entity_id"].str.fullmatch(NILS.pattern)
         if is_nil.any():
-            warn(f"{printable(source.path)}: {int(is_nil.sum())} mentions without an entity give no tags")
+            warn(f"{printable(source.path)}: {agreeing(int(is_nil.sum()), 'mentions without an entity give no tags')}")
         tags = frame.loc[~is_nil, ["docno", "entity_id", "start", "end", "mention"]].reset_index(drop=True)
         tags.insert(2, "weight", _weights(frame.loc[~is_nil, "score"].to_numpy(), source, layout))
         return tags
     # The candidates of a mention without scores are in the order of the file.
     lacks_scores = frame["score"].isna().groupby(frame["number"]).transform("any")
-    frame["score"] = frame["score"].mask(lacks_scores, -frame.groupby("number").cumcount().astype("float64"))
+    frame["score"] = frame["score"].mask(lacks_scores, 0.0 - frame.groupby("number").cumcount())
     if kind == "run":
         return frame.rename(columns={"entity_id": "docno", "docno": "of"})[["qid", "docno", "score"]]
     return frame[["qid", "entity_id", "score", "mention"]]
