@@ -262,7 +262,7 @@ def track(
         str, Option("--measure", "-m", autocompletion=option.completed_measures, help="A measure.")
     ] = "ENDCG@10",
     groups: Annotated[
-        Path | None, Option(help="Groups of runs (name, group): rank each without its own judgments.")
+        Path | None, Option(help="Groups of runs (name, group): ranks without the judgments of each group.")
     ] = None,
     automatic: Annotated[
         list[str] | None, Option(help="Labels of an automatic judge, as NAME=PATH; repeatable.")

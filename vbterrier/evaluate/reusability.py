@@ -82,13 +82,13 @@ def reusability(
             without.append(
                 quietly(evaluated_collection, each.name, kept, target, measure, "all", each.labels, to_depth)
             )
-        landed = ranked_systems(without, names, uncertainty, **options).set_index("name")
+        ranked_without = ranked_systems(without, names, uncertainty, **options).set_index("name")
         for name in parts[0].runs:
-            at, row = landed.loc[name], by_name.loc[name]
-            low, high = at["rank_low"], at["rank_high"]
+            without_group, row = ranked_without.loc[name], by_name.loc[name]
+            low, high = without_group["rank_low"], without_group["rank_high"]
             shared = by_name["rank"][[share_letter(row["letters"], other) for other in by_name["letters"]]]
-            recovered = bool(shared.min() <= at["rank"] <= shared.max())
-            ends = low, high, at["letters"], recovered, low <= row["rank"] <= high
-            where = row["rank"], row["letters"], at["rank"], *ends
+            recovered = bool(shared.min() <= without_group["rank"] <= shared.max())
+            ends = low, high, without_group["letters"], recovered, low <= row["rank"] <= high
+            where = row["rank"], row["letters"], without_group["rank"], *ends
             rows.append((parts[0].name, name, len(parts[0].runs), n_removed, *where))
     return pd.DataFrame(rows, columns=_COLUMNS)

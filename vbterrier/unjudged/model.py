@@ -1,4 +1,19 @@
-"""The evidence model of the grades of unjudged documents, fitted to everything that runs and judgments show."""
+"""The evidence model of the grades of unjudged documents, fitted to all runs and judgments.
+
+Its terms:
+
+- The *cut* of a run is its first k documents of a topic, with k the cutoff of the measure.
+- A *level* is the position of a grade among the grades of the judgments, -1 for unjudged documents. A *step* of the
+  model is the regression of a level on the level below.
+- *Distinct runs* have different documents or ranks; copies are one distinct run. The *effective number of runs* also
+  accounts for near copies and for runs without judged documents.
+- The *trust* of a run, .02 to 1, is small if few documents of its cuts are judged, compared with other runs. The trust
+  of a document is the largest of its runs.
+- A *strange* run has an unusually large share of unjudged documents.
+- Documents are *selected* if they were judged for their rank or for systems that the evidence lacks, not at random.
+  The *selection shift* is the difference in log odds of relevance between unjudged and judged documents with equal
+  features, and the *gate* its mean weight.
+"""
 
 from __future__ import annotations
 
