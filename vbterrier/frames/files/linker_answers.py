@@ -467,7 +467,8 @@ def _rosette(item: Any) -> Iterable[AnswerMention]:
 def _watson(item: Any) -> Iterable[AnswerMention]:
     address = item.get("disambiguation", {}).get("dbpedia_resource")
     for place in item["mentions"]:
-        yield from _one(*place["location"], place["text"], [(str(address), DBPEDIA)] if address else [], None)
+        start, end = place["location"]
+        yield from _one(start, end, place["text"], [(str(address), DBPEDIA)] if address else [], None)
 
 
 def _resolved_items(answer: Any) -> Items:
@@ -517,7 +518,7 @@ def _kilt(item: Any) -> Iterable[AnswerMention]:
     mention, outputs = item
     candidates = []
     for output in outputs:
-        page = next(iter(output.get("provenance") or []), {})
+        page: dict[str, Any] = next(iter(output.get("provenance") or []), {})
         title = page.get("title", output["answer"])
         ids = [(str(title), TITLE), *([(str(page["wikipedia_id"]), PAGE)] if page.get("wikipedia_id") else [])]
         candidates.append((ids if title else [("", "")], None))
