@@ -22,7 +22,7 @@ from vbterrier.kernels.grade_regression import (
     sigmoid,
 )
 from vbterrier.settings import Data, Execution, Inference
-from vbterrier.unjudged import EvidenceModel, MachineLabels, draws, fit, fitted, groups
+from vbterrier.unjudged import EvidenceModel, MachineLabels, draws, fit, fitted, groups, metrics
 from vbterrier.unjudged import estimated as estimated_scores
 from vbterrier.unjudged import model as model_module
 from vbterrier.unjudged.draws import GradeDraws
@@ -370,6 +370,23 @@ def test_nothing_unjudged_is_exact():
     assert means["EAP@10"] == pytest.approx(means["AP@10"], abs=1e-12)
     assert means["ENDCG(stat='std')@10"] == 0
     assert (scores.intervals.query("method == 'unjudged (normal)'")[["low", "high"]].diff(axis=1)["high"] < 1e-12).all()
+
+
+@pytest.mark.filterwarnings(
+    "ignore:100% of the first 10 documents of new are unjudged:vbterrier.errors.DegenerateWarning"
+)
+@pytest.mark.parametrize("metric", [metrics.AP(), metrics.Q(), metrics.NDCG()], ids=lambda metric: metric.name)
+def test_scores_of_a_run_of_unknown_documents_are_at_most_1(metric):
+    """Its documents hardly count in the complete pools of others, but all of them do in its own."""
+    run = pd.DataFrame(
+        [(f"q{topic}", f"d{rank}", -float(rank)) for topic in range(8) for rank in range(10)],
+        columns=["qid", "docno", "score"],
+    )
+    qrels = run.assign(label=(run["score"] > -2).astype(int))[["qid", "docno", "label"]]
+    unknown = run.assign(docno="new-" + run["docno"])
+    draws_of_topics = fit({"old": run, "new": unknown}, qrels, cutoff=10).run_distribution(unknown, 10, metric).draws
+    assert draws_of_topics.mean() > 0
+    assert draws_of_topics.max() <= 1
 
 
 @pytest.mark.parametrize("measure", ["BP", "BRBP", "BERR"])

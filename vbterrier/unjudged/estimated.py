@@ -151,10 +151,20 @@ class EstimatedDistribution(ScoreDistributions):
                 yield topics, scores
 
     def _whole(self, topics: Ints, counts: Ints, where: Pair, levels: Levels) -> Floats:
-        """Scores of a metric of whole rankings, shape (t, n_draws)."""
+        """Scores of a metric of whole rankings, shape (t, n_draws).
+
+        ``counts``: complete pools, shape (t, L, n_draws). They have at least the judged documents and those of the
+        ranking: documents of runs with little trust hardly count in the pools of others, and would have scores above 1.
+        """
         every = np.repeat(self.judged.levels[topics][:, None], levels.shape[1] or counts.shape[2], axis=1)
         topic, rank = where
         every[topic, :, rank] = levels
+        if self.metric.has_ideal and len(levels):
+            open_, starts = np.unique(topic, return_index=True)
+            of_judged = self.judged.judgments.counts[topics[open_]]
+            for level in range(1, counts.shape[1]):
+                of_ranking = np.add.reduceat(levels == level, starts, axis=0, dtype=np.int32)
+                counts[open_, level] = np.maximum(counts[open_, level], of_ranking + of_judged[:, level, None])
         return self.metric.scores(self.judged, every, np.moveaxis(counts, 1, 2).astype(np.int64))
 
     def _parts(self) -> Iterator[tuple[Ints, Floats]]:
