@@ -1,4 +1,4 @@
-"""Constants of the evidence model, by what they change: refusals, levels of features, widths and unseen documents."""
+"""Constants of the evidence model, by what they change: refusals, levels of estimates, coverage, unseen documents."""
 
 from dataclasses import replace
 
@@ -49,6 +49,45 @@ def test_neighbours_have_six_pseudo_counts_of_their_topic():
     assert neighbours(evidence) == pytest.approx([expected[name] for name in names], abs=1e-12)
 
 
+def frame(rows, last):
+    return pd.DataFrame(rows, columns=["qid", "docno", last])
+
+
+def lists_with_few_and_many_judgments(rng, n_topics=50, n_runs=4, n_docs=20):
+    """Runs without common documents; of half of the lists, 2 of 20 documents are judged, of the others 16.
+
+    Shares of relevant documents of lists have the beta distribution of six pseudo-counts, half of them relevant.
+    Returns runs, judgments, and the numbers of judged and of relevant judged documents of each list.
+    """
+    runs, judged, lists = {f"r{run}": [] for run in range(n_runs)}, [], []
+    for topic in range(n_topics):
+        for name, rows in runs.items():
+            hit, n = rng.random(n_docs) < rng.beta(3, 3), 2 if rng.random() < 0.5 else 16
+            docnos = [f"{name}-{doc}" for doc in range(n_docs)]
+            rows += [(f"q{topic}", docno, -float(rank)) for rank, docno in enumerate(docnos)]
+            some = rng.permutation(n_docs)[:n]
+            judged += [(f"q{topic}", docnos[doc], int(hit[doc])) for doc in some]
+            lists.append((f"q{topic}", name, n, hit[some].sum()))
+    lists = pd.DataFrame(lists, columns=["qid", "run", "n", "relevant"])
+    return {name: frame(rows, "score") for name, rows in runs.items()}, frame(judged, "label"), lists
+
+
+def test_two_judgments_of_a_list_move_estimates_of_its_other_documents_as_much_as_they_should():
+    """Two relevant documents instead of two others raise the expected share of a list from 3/8 to 5/8."""
+    rng, parts = np.random.default_rng(0), []
+    for _ in range(8):
+        runs, qrels, lists = lists_with_few_and_many_judgments(rng)
+        model = fit(runs, qrels, cutoff=20)
+        evidence = model.at(20).evidence
+        prob = model.draw(20, 100, 0).shares[:, 1:].sum(axis=1)
+        docnos = evidence.docno.take(evidence.unjudged).text.to_pylist()
+        estimates = pd.DataFrame({"run": [docno.split("-")[0] for docno in docnos], "prob": prob})
+        estimates["qid"] = np.array(evidence.topics)[evidence.topic[evidence.unjudged]]
+        parts.append(estimates.merge(lists[lists["n"] == 2]))
+    means = pd.concat(parts).groupby("relevant")["prob"].mean()
+    assert means[2] - means[0] == pytest.approx(0.25, abs=0.03)
+
+
 def collection():
     rng = np.random.default_rng(0)
     runs, rows = {"a": [], "b": []}, []
@@ -81,6 +120,37 @@ def test_coefficients_have_one_and_a_half_times_their_covariance():
     assert ratio.min() > 1.25
 
 
+# Nothing is uncertain but the regression, and relevant documents that no run could find.
+CERTAIN = {
+    **dict.fromkeys(("call", "of_run", "of_run_topic", "topic", "topic_selected", "topic_higher"), 0.0),
+    **dict.fromkeys(("selected", "excess", "pool", "strange"), 0.0),
+    "shift_sds": (0.0,) * 5,
+}
+
+
+def test_intervals_cover_relevant_documents_of_topics_where_few_judgments_determine_the_regression():
+    """Twelve topics whose logits have the deviation 1.5, with four judgments each; the covariance alone covers .84."""
+    covered = []
+    for seed in range(60):
+        rng, run, judged, rest = np.random.default_rng(seed), [], [], {}
+        for topic in range(12):
+            logit = -0.3 + 1.5 * rng.normal() + np.log(5) - np.log(3 + np.arange(1, 41))
+            hit, is_judged = rng.random(40) < 1 / (1 + np.exp(-logit)), rng.random(40) < 0.1
+            if is_judged.any():
+                qid = f"q{topic}"
+                run += [(qid, f"d{doc}", -float(doc)) for doc in range(40)]
+                judged += [(qid, f"d{doc}", int(hit[doc])) for doc in np.flatnonzero(is_judged)]
+                rest[qid] = hit[~is_judged].sum()
+        model = fit_model({"a": Run(frame(run, "score"))}, Judgments(frame(judged, "label")), 40)
+        drawn = GradeDraws(replace(model, sigma=0.0, constants=Constants(**CERTAIN)), 200, 0)
+        evidence = model.evidence
+        for topic, qid in enumerate(evidence.topics):
+            counts = (drawn.levels[evidence.topic[evidence.unjudged] == topic] > 0).sum(axis=0)
+            low, high = np.quantile(counts, [0.05, 0.95])
+            covered.append(low <= rest[qid] <= high)
+    assert 0.87 <= np.mean(covered) <= 0.95
+
+
 def test_hidden_documents_are_half_of_those_that_the_judged_share_leaves_open():
     """``h (1 - q)`` times the relevant documents in the evidence, h = .5 (1 + 12/n²) with n effective runs."""
     runs, qrels = collection()
@@ -102,3 +172,22 @@ def test_hidden_documents_are_half_of_those_that_the_judged_share_leaves_open():
     open_part = (1 - overall.judged) * within
     # Of a gamma prior, relevant documents outside that nobody judged keep a part of the mean.
     assert (more / open_part).mean() == pytest.approx(share, rel=0.25)
+
+
+def test_complete_pools_have_as_many_relevant_documents_as_planted():
+    """Eight runs without common documents find all relevant documents but .59 times those that are not judged."""
+    ratios = []
+    for seed in range(4):
+        rng, runs, judged, n_relevant = np.random.default_rng(seed), {}, [], 0
+        for topic in range(60):
+            hit, is_judged = rng.random((8, 10)) < 0.1, rng.random((8, 10)) < 0.5
+            for run, doc in np.ndindex(8, 10):
+                runs.setdefault(f"r{run}", []).append((f"q{topic}", f"{run}-{doc}", -float(doc)))
+                if is_judged[run, doc]:
+                    judged.append((f"q{topic}", f"{run}-{doc}", int(hit[run, doc])))
+            n_relevant += hit.sum() + rng.poisson(0.5 * (1 + 12 / 8**2) * 0.5 * hit.sum())
+        frames = {name: Run(frame(rows, "score")) for name, rows in runs.items()}
+        model = fit_model(frames, Judgments(frame(judged, "label")), 10)
+        drawn = GradeDraws(replace(model, sigma=1.0, constants=Constants(**CERTAIN)), 200, 0)
+        ratios.append(np.median(drawn.counts[:, :, 1].sum(axis=1)) / n_relevant)
+    assert np.mean(ratios) == pytest.approx(1, abs=0.15)
