@@ -103,7 +103,7 @@ def with_defaults(call: Callable[P, T], further: tuple[str, ...] = ()) -> Callab
     def with_all_settings(*args: P.args, **options: P.kwargs) -> T:
         from vbterrier.kernels.floats import usual_errors
 
-        words = {} if is_in_use() else words_of(signature, args, options)
+        words = {} if is_in_use() else argument_words(signature, args, options)
         passed: dict[str, Any] = options
         for name in passed.keys() & defaults.keys():
             passed[name] = completed(call.__name__, passed[name], defaults[name])
@@ -118,7 +118,7 @@ def with_defaults(call: Callable[P, T], further: tuple[str, ...] = ()) -> Callab
     return with_all_settings
 
 
-def words_of(
+def argument_words(
     signature: inspect.Signature, args: tuple[Any, ...], options: Mapping[str, Any]
 ) -> dict[str, tuple[str, ...]]:
     """Return the given arguments of a call by parameter, as text; none if they do not fit the signature."""

@@ -18,7 +18,7 @@ from vbterrier.kernels.resample import bounded_limits
 from vbterrier.stats.comparisons import adjusted as adjusted_p
 from vbterrier.stats.comparisons import equivalence
 from vbterrier.stats.inverted_intervals import confidence_sequence, corrected_levels, inverted_limits
-from vbterrier.stats.paired_tests import TESTS, max_t, paired_p, t_of
+from vbterrier.stats.paired_tests import TESTS, max_t, paired_p, t_statistic
 from vbterrier.stats.topic_intervals import METHODS, tail_probabilities
 
 Draw = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
@@ -132,7 +132,7 @@ def equivalence_level(kind, n, n_samples):
     false = np.zeros(2)
     for seed, k in columns(n_samples):
         differences = draw(np.random.default_rng([seed, n, 3]), (n, k))
-        nearer = np.minimum(t_of(differences, -margin), -t_of(differences, margin))
+        nearer = np.minimum(t_statistic(differences, -margin), -t_statistic(differences, margin))
         by_t = special.stdtr(n - 1, -nearer)
         reported = equivalence(moments(differences), margin, BOUNDS)
         false += [(by_t <= 0.05).sum(), (reported <= 0.05).sum()]

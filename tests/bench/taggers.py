@@ -14,7 +14,7 @@ from aida import aida as read_aida
 
 import vbterrier
 from vbterrier.evaluate.intents import IntentOptions, evaluate_intents
-from vbterrier.evaluate.replicas import _retrieved
+from vbterrier.evaluate.replicas import _retrieved_pairs
 from vbterrier.intents.coverage import Intents, Tags
 from vbterrier.intents.tagging_quality import tag_quality
 from vbterrier.stats import TagConfusion, fit_tagger
@@ -103,7 +103,7 @@ def backward(aida, linker, system, n_samples, constants):
 
 
 def _pairs(run, intents, tags, gold, labelled):
-    return _retrieved("run", run, intents, {"tags": tags, "model": tags, "gold": gold}, labelled, max(CUTOFFS))
+    return _retrieved_pairs("run", run, intents, {"tags": tags, "model": tags, "gold": gold}, labelled, max(CUTOFFS))
 
 
 def _scores(pairs, kind):

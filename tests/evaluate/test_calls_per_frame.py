@@ -84,8 +84,8 @@ def test_each_column_of_an_input_is_encoded_once(frames, name):
 @pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
 @pytest.mark.parametrize("name", ONCE)
 def test_each_measure_is_parsed_once(frames, name):
-    parse = text._parsed.__wrapped__
-    text._parsed.cache_clear()
+    parse = text._measure.__wrapped__
+    text._measure.cache_clear()
     runs, qrels, _ = frames
     counts = counted(lambda: ONCE[name](runs, qrels), parse, lambda arguments: arguments["text"])
     assert set(counts.values()) == {1}

@@ -318,21 +318,21 @@ def test_ids_of_other_letters_are_no_near_matches(one, other):
 @pytest.mark.slow
 def test_ids_without_characters_that_have_other_spellings_are_not_folded(monkeypatch):
     texts = pa.array([f"a{chr(code)}b" for code in range(1, 0x10000) if not 0xD800 <= code < 0xE000], pa.large_string())
-    changes = pc.not_equal(texts, ids_module._folded(texts)).to_numpy(zero_copy_only=False)
+    changes = pc.not_equal(texts, ids_module._folded_text(texts)).to_numpy(zero_copy_only=False)
     folded = np.array([ids_module.Ids(texts.slice(row, 1)).folding == 0 for row in range(len(texts))])
     assert not (changes & folded).any()
     forms = [ids_module.Ids(texts.slice(row, 1)).folded.to_pylist()[0] for row in range(0x100)]
-    assert forms == ids_module._folded(texts).to_pylist()[:0x100]
+    assert forms == ids_module._folded_text(texts).to_pylist()[:0x100]
     assert "".join(text[1] for text in texts.filter(pa.array(folded)).to_pylist()) == (
         "!\"#$&'()*+,-./0123456789:;<=>?@[\\]^`abcdefghijklmnopqrstuvwxyz{|}~"
     )
-    monkeypatch.setattr(ids_module, "_folded", None)
+    monkeypatch.setattr(ids_module, "_folded_text", None)
     assert near_matches(ids("doc-1", "0042"), ids("doc-2", "42")) == []
 
 
 def test_known_ids_are_folded_once_for_all_runs(monkeypatch):
-    reference, folded, sizes = ids("Doc 1", "Doc 2", "Doc 3"), ids_module._folded, []
-    monkeypatch.setattr(ids_module, "_folded", lambda text: sizes.append(len(text)) or folded(text))
+    reference, folded, sizes = ids("Doc 1", "Doc 2", "Doc 3"), ids_module._folded_text, []
+    monkeypatch.setattr(ids_module, "_folded_text", lambda text: sizes.append(len(text)) or folded(text))
     assert near_matches(ids("doc_1", "Doc 3", "x"), reference) == [("doc_1", "Doc 1")]
     assert near_matches(ids("Doc_3", "doc_2"), reference) == [("Doc_3", "Doc 3"), ("doc_2", "Doc 2")]
     assert sizes.count(3) == 1

@@ -12,7 +12,16 @@ from vbterrier.kernels import resample
 from vbterrier.kernels.resample import random_signs, resampled_means, resamples, stream
 from vbterrier.stats import paired_tests
 from vbterrier.stats.agreement import share_interval
-from vbterrier.stats.paired_tests import RESAMPLED, TESTS, max_t, paired_p, rank_intervals, std_of, t_of, t_test
+from vbterrier.stats.paired_tests import (
+    RESAMPLED,
+    TESTS,
+    column_std,
+    max_t,
+    paired_p,
+    rank_intervals,
+    t_statistic,
+    t_test,
+)
 
 RNG = np.random.default_rng(12)
 # Twelve pairs on 30 topics, with zeros and ties, some of them centred at 0.
@@ -68,8 +77,8 @@ def test_few_topics_get_every_sign_flip_as_scipy_makes_them():
 def test_students_t_is_scipys():
     expected = stats.ttest_1samp(DIFFERENCES, 0)
     assert p_of(DIFFERENCES, "t") == pytest.approx(expected.pvalue, rel=1e-12)
-    assert t_of(DIFFERENCES) == pytest.approx(expected.statistic, rel=1e-12)
-    assert t_of(DIFFERENCES, 0.1) == pytest.approx(stats.ttest_1samp(DIFFERENCES, 0.1).statistic, rel=1e-12)
+    assert t_statistic(DIFFERENCES) == pytest.approx(expected.statistic, rel=1e-12)
+    assert t_statistic(DIFFERENCES, 0.1) == pytest.approx(stats.ttest_1samp(DIFFERENCES, 0.1).statistic, rel=1e-12)
 
 
 def test_signed_ranks_that_differ_by_rounding_are_tied():
@@ -107,7 +116,7 @@ def test_p_is_a_probability_that_depends_on_no_other_pair(test):
 
 def test_pairs_that_differ_by_a_constant():
     constant = np.full((20, 1), 0.3) - 0.1
-    assert np.concatenate([t_of(constant), t_of(-constant)]).tolist() == [np.inf, -np.inf]
+    assert np.concatenate([t_statistic(constant), t_statistic(-constant)]).tolist() == [np.inf, -np.inf]
     p = {test: p_of(constant, test).item() for test in TESTS}
     # Without a range of scores, t says nothing about topics that differ otherwise.
     assert (p["t"], p["randomisation"], p["bootstrap"]) == (1.0, 1 / 1000, 1 / 1000)
@@ -115,14 +124,14 @@ def test_pairs_that_differ_by_a_constant():
     assert bounded.p_value.item() == pytest.approx(2 * (1 / 1.2) ** 20)
     assert 0 < p["wilcoxon"] < 1e-3
     # .3 - .1 and .7 - .5 differ by rounding alone.
-    assert std_of(np.array([[0.3 - 0.1], [0.7 - 0.5]])).item() == 0.0
-    assert t_of(constant, 0.2).tolist() == [0.0]
+    assert column_std(np.array([[0.3 - 0.1], [0.7 - 0.5]])).item() == 0.0
+    assert t_statistic(constant, 0.2).tolist() == [0.0]
 
 
 @pytest.mark.parametrize("test", TESTS)
 def test_a_single_topic_and_one_that_differs_show_no_difference(test):
     assert p_of([[0.7, 0.0, -0.1]], test).tolist() == [1.0, 1.0, 1.0]
-    assert np.isnan(t_of(np.array([[0.7, 0.0]]))).all()
+    assert np.isnan(t_statistic(np.array([[0.7, 0.0]]))).all()
     if test in RESAMPLED:
         assert np.array(max_t(np.array([[0.7, 0.0]]), test, n_resamples=99, seed=0)).tolist() == [[1.0, 1.0]] * 2
         # Resamples without the only topic that differs do not vary and are not 0: t is infinite.
@@ -180,7 +189,7 @@ def test_adjusted_p_is_no_smaller_than_p_and_falls_as_t_rises(columns, test):
     p_values, adjusted = max_t(differences, test, n_resamples=99, seed=0)
     assert (adjusted >= p_values).all()
     assert (adjusted <= 1).all()
-    assert (np.diff(adjusted[np.argsort(np.abs(t_of(differences)), kind="stable")]) <= 0).all()
+    assert (np.diff(adjusted[np.argsort(np.abs(t_statistic(differences)), kind="stable")]) <= 0).all()
 
 
 @pytest.mark.parametrize("test", RESAMPLED)

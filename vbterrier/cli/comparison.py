@@ -336,7 +336,7 @@ def coverage(
 
     style = require_format(style, output)
     options: dict[str, Any] = {"inference": Inference(level=level, n_resamples=resamples, seed=seed)}
-    linked = _linked(pool, tags, links, qrels, depth)
+    linked = _linked_pool(pool, tags, links, qrels, depth)
     options["options"] = CoverageOptions(rel=rel, alpha=alpha, shrinkage=shrinkage)
     reports = [coverage_report(runs, linked, cutoff=one, **options) for one in sorted(set(cutoff or [20]))]
     answers = [one.answer() for one in reports]
@@ -346,7 +346,9 @@ def coverage(
     deliver(reports, style, output, answer=answer, rows=rows, per_query=per_query)
 
 
-def _linked(pool: Path | None, tags: Path | None, links: Path | None, qrels: Path | None, depth: int | None) -> Any:
+def _linked_pool(
+    pool: Path | None, tags: Path | None, links: Path | None, qrels: Path | None, depth: int | None
+) -> Any:
     """Return the linked pool, from its file or from a pool, tags and qrels."""
     judged = None if qrels is None else vbterrier.read_qrels(qrels)
     if links is None:

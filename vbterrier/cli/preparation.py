@@ -221,7 +221,7 @@ def intents(
     _require_join(join, join_method)
     if unknown != "satisfied" and not (constraints or parse):
         raise ParameterError("--unknown applies to constraints: wanted --constraints or --parse too")
-    with _opened(knowledge, id_space) as base:
+    with _knowledge_base(knowledge, id_space) as base:
         found_by = _linker(linker, base, are_queries=True)
         stages: list[Any] = [vbterrier.intents.ParseConstraints()] if parse else []
         stages.append(vbterrier.CandidateIntents(found_by, prob=prob))
@@ -309,8 +309,8 @@ def tag(
         if name not in texts.columns:
             raise InputError(f"{documents}: no column {name!r}, found {columns}; name the text with --field")
     if run:
-        texts = _retrieved(texts, run, depth, documents, system)
-    with _opened(knowledge, id_space) as base:
+        texts = _retrieved_documents(texts, run, depth, documents, system)
+    with _knowledge_base(knowledge, id_space) as base:
         options = vbterrier.intents.TagOptions(cutoff, on_ties=on_ties, min_margin=min_margin, weights=weights)
         stage = vbterrier.TagEntities(_linker(linker, base, descriptions), fields=fields, options=options)
         rows = stage.tags(texts)
@@ -487,7 +487,7 @@ for command in (write, check, pack, documents):
 
 
 @contextmanager
-def _opened(path: Path, id_space: str) -> Iterator[KnowledgeBase]:
+def _knowledge_base(path: Path, id_space: str) -> Iterator[KnowledgeBase]:
     """Open a knowledge base, or build a temporary one from a file of entities."""
     from vbterrier.linking.kb.files import kb_from_file
     from vbterrier.linking.kb.knowledge_base import KnowledgeBase
@@ -534,7 +534,7 @@ def _number_or_word(text: str) -> str | float:
         return text
 
 
-def _retrieved(
+def _retrieved_documents(
     texts: pd.DataFrame, runs: list[Path], depth: int | None, where: Path, system: str | None
 ) -> pd.DataFrame:
     """Keep the documents that runs retrieve, each system of a file to this depth."""

@@ -206,7 +206,7 @@ class Pilot:
             step = max(1, _BLOCK // max(min(size - n, len(self)), 1))
             for start in range(0, n_simulations, step):
                 stop = min(start + step, n_simulations)
-                sums[start:stop] += _drawn(both, size - n, stop - start, draws)
+                sums[start:stop] += _resampled_sums(both, size - n, stop - start, draws)
             n = size
             mean = sums[:, 0] / n
             # Numerically stable because the differences are centred.
@@ -263,7 +263,7 @@ def _listed_word(parameter: str, word: str, words: Iterable[str]) -> str:
     return word
 
 
-def _drawn(both: Floats, n: int, n_rows: int, draws: np.random.Generator) -> Floats:
+def _resampled_sums(both: Floats, n: int, n_rows: int, draws: np.random.Generator) -> Floats:
     """Sums over n rows of ``both`` drawn with replacement, shape (n_rows, 2): by indices, or by multinomial counts."""
     k = len(both)
     if n < k:

@@ -119,7 +119,7 @@ def query_profile(
         parts = [_shares(corpus.frequency, reference, reference_mentions, weight) for weight in drawn]
         parts[0] += [row for row in _counts(corpus, reference, drawn[0]) if row[1] != "draws"]
         expected = [{(part, item): value for part, item, value in part_rows} for part_rows in parts]
-    return _table(rows, expected, level, float(weights.sum()))
+    return _profile_frame(rows, expected, level, float(weights.sum()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,7 +201,7 @@ def _shares(
     return rows
 
 
-def _table(
+def _profile_frame(
     rows: list[tuple[str, str, float]], expected: list[dict[tuple[str, str], float]], level: float, n_draws: float
 ) -> pd.DataFrame:
     from statsmodels.stats.proportion import proportion_confint

@@ -102,11 +102,11 @@ def score_sampled(
     [0.75, 0.667, 0.583]
     """
     estimable = [_estimable(measure) for measure in measures]
-    frame = _judged(judgments, methods)
+    frame = _judged_documents(judgments, methods)
     topics = frame["qid"].unique()
     values = []
     for name, run in runs_of(runs).items():
-        placed = _placed(run, frame)
+        placed = _judged_rows(run, frame)
         if n := len(set(topics) - set(run.topics)):
             warn(f"run {name!r}: {n} of {len(topics)} judged topics have no documents, and get 0")
         for measure in estimable:
@@ -133,7 +133,7 @@ def _estimable(measure: Any) -> _Measure:
     return _Measure(text, match["name"], int(match["rel"] or 1), float(match["cutoff"] or np.inf))
 
 
-def _judged(judgments: Any, methods: Sequence[str] | None) -> pd.DataFrame:
+def _judged_documents(judgments: Any, methods: Sequence[str] | None) -> pd.DataFrame:
     """The judged documents: qid, docno, label, and weight, the inverse of the inclusion probability."""
     frame = read_prels(judgments) if isinstance(judgments, (str, os.PathLike)) else frame_of(judgments, "judgments")
     require(frame, ("qid", "docno", "label", "prob"), "judgments")
@@ -162,7 +162,7 @@ def _judged(judgments: Any, methods: Sequence[str] | None) -> pd.DataFrame:
     return judged
 
 
-def _placed(run: Run, judged: pd.DataFrame) -> pd.DataFrame:
+def _judged_rows(run: Run, judged: pd.DataFrame) -> pd.DataFrame:
     """The judged documents of a run, in its order: qid, rank, label, weight."""
     rows = run.ordered()[0]
     qid = np.array(run.topics, dtype=object)[run.topic[rows]]

@@ -367,7 +367,7 @@ def horvitz_thompson(
     half_width = (float(special.stdtrit(freedom, (1 + level) / 2)) if freedom else 0.0) * error
     low, high = total - half_width, total + half_width
     for place in np.flatnonzero(is_bounded):
-        ends = _bounded(sample, scores[:, place], estimator, bounds[place], level, n_resamples, seed)
+        ends = _mean_limits(sample, scores[:, place], estimator, bounds[place], level, n_resamples, seed)
         low[place], high[place] = ends * sample.n_queries
     frame = keys.assign(value=total * scale, low=low * scale, high=high * scale, level=level)
     labels = np.where(is_bounded, f"queries ({estimator}, bounded)", f"queries ({estimator})")
@@ -375,7 +375,7 @@ def horvitz_thompson(
     return frame.assign(std_error=error * scale)[list(COLUMNS)]
 
 
-def _bounded(
+def _mean_limits(
     sample: QuerySample, y: Floats, estimator: str, bounds: Bounds, level: float, n_resamples: int, seed: int
 ) -> Floats:
     """Limits of the mean over all queries, shape (2,)."""

@@ -103,7 +103,7 @@ def strata_of(mentions: MentionCorpus, strata: Strata, extras: Sequence[str]) ->
     if strata is None:
         return [ALL], np.zeros(len(mentions), dtype=np.int64)
     if isinstance(strata, str):
-        return _named(mentions.column(strata), f"{mentions.name} column {strata!r}")
+        return _names_and_codes(mentions.column(strata), f"{mentions.name} column {strata!r}")
     if callable(strata):
         queries = mentions.frame[["docno", "mention", *extras]].iloc[mentions.rows].reset_index(drop=True)
         labels = pd.Series(strata(queries.assign(n_documents=mentions.frequency)))
@@ -111,11 +111,11 @@ def strata_of(mentions: MentionCorpus, strata: Strata, extras: Sequence[str]) ->
             raise InputError(
                 f"strata: the function returned {len(labels)} labels for {len(mentions)} queries; wanted one per query"
             )
-        return _named(labels, "labels of the function strata")
+        return _names_and_codes(labels, "labels of the function strata")
     return frequency_bins(mentions.frequency, whole("strata", strata, low=2, meaning=", a column or a function"))
 
 
-def _named(labels: pd.Series[Any], where: str) -> tuple[list[str], Ints]:
+def _names_and_codes(labels: pd.Series[Any], where: str) -> tuple[list[str], Ints]:
     codes, names = pd.factorize(ids_of(labels, where).text.to_pandas(), sort=True)
     return [str(name) for name in names], codes.astype(np.int64)
 
@@ -235,7 +235,7 @@ class Units:
         """Draw queries of a stratum; return them in the order of the draws, with their probabilities."""
         first, last = (int(end) for end in self.first[place : place + 2])
         if self.weight is not None:
-            unit, prob = _weighted(self.weight[first:last], n, stream(seed, name, "units"), replace=replace)
+            unit, prob = _weighted_sample(self.weight[first:last], n, stream(seed, name, "units"), replace=replace)
         else:
             unit = drawn_units(last - first, n, stream(seed, name, "units"), replace=replace)
             prob = np.full(n, (1 if replace else n) / (last - first))
@@ -259,7 +259,7 @@ def _sizes_of(corpus: MentionCorpus, column: str) -> Floats:
     return sizes
 
 
-def _weighted(weight: Floats, n: int, draws: np.random.Generator, *, replace: bool) -> tuple[Ints, Floats]:
+def _weighted_sample(weight: Floats, n: int, draws: np.random.Generator, *, replace: bool) -> tuple[Ints, Floats]:
     if replace:
         ends = np.cumsum(weight)
         unit = np.minimum(np.searchsorted(ends, draws.random(n) * ends[-1], side="right"), len(weight) - 1)

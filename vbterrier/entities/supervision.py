@@ -316,7 +316,7 @@ def supervision_report(
     partition = partitions(table.df_relevant, table.df)
     oer, classes = table.oer(alpha, shrinkage), table.classes(alpha, shrinkage)
     sizes = np.bincount(partition, minlength=len(PARTITIONS))
-    sampled = _sampled(table, partition, negatives, ranking, whole("seed", seed, low=0))
+    sampled = _sample_mask(table, partition, negatives, ranking, whole("seed", seed, low=0))
     topics = _topics(table, partition, sampled)
     counted_df, n = document_frequencies(pool)
     frequency = counted_df[table.entity]
@@ -350,7 +350,7 @@ def supervision_report(
     )
 
 
-def _sampled(table: EntityTable, partition: Ints, negatives: str, ranking: Any, seed: int) -> Bools:
+def _sample_mask(table: EntityTable, partition: Ints, negatives: str, ranking: Any, seed: int) -> Bools:
     """Return a mask of the negatives whose contamination is reported, shape (n_pairs,)."""
     negative: Bools = partition == NEGATIVE
     if negatives == "all":

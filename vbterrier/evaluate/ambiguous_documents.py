@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, examples, warn
-from vbterrier.evaluate.inputs import intents_and_tags, intents_of, named_runs, run_of_system, table_of, tags_of
+from vbterrier.evaluate.inputs import input_table, intents_and_tags, intents_of, named_runs, run_of_system, tags_of
 from vbterrier.frames.files.reading import read_documents
 from vbterrier.frames.id_spaces import NIL
 from vbterrier.frames.pipelines import topics_of
@@ -355,7 +355,7 @@ def _texts(documents: Any, docno: pd.Series[Any]) -> list[str]:
     """The text of each document; empty without documents."""
     if documents is None:
         return [""] * len(docno)
-    frame = table_of(documents, "documents", read_documents, ("docno", "text"))
+    frame = input_table(documents, "documents", read_documents, ("docno", "text"))
     frame = frame.assign(docno=frame["docno"].astype(str)).drop_duplicates("docno")
     texts = docno.map(frame.set_index("docno")["text"])
     missing = texts.isna()

@@ -22,7 +22,7 @@ from vbterrier.errors import (
     warn,
     whole,
 )
-from vbterrier.evaluate.inputs import intents_and_tags, intents_of, table_of
+from vbterrier.evaluate.inputs import input_table, intents_and_tags, intents_of
 from vbterrier.evaluate.sheets import write_sheet
 from vbterrier.frames.files.reading import read_annotations
 from vbterrier.frames.ids import ids_of
@@ -176,7 +176,7 @@ class AnnotationTask(Shown):
     def _labels(self, name: str, sheet: Any) -> tuple[pd.Series[Any], pd.DataFrame, dict[str, Any]]:
         """The label of each item, the unanswered queries, and the facts about an annotator."""
         what, qid = f"sheet {name!r}", self.items["qid"]
-        frame = table_of(sheet, what, read_annotations, (*_KEY, "label"))
+        frame = input_table(sheet, what, read_annotations, (*_KEY, "label"))
         keys = [ids_of(frame[column], f"{what} column {column!r}").text.to_pylist() for column in _KEY]
         answered = pd.MultiIndex.from_arrays(keys)
         text = frame["label"].map(lambda one: "" if pd.isna(one) else str(one).strip()).to_numpy(dtype=object)
@@ -430,7 +430,7 @@ def _markdown(value: Any) -> str:
     return _MARKUP.sub(r"\\\1", printable(" ".join(str(value).split())))
 
 
-def _table(frame: pd.DataFrame) -> str:
+def _markdown_table(frame: pd.DataFrame) -> str:
     rows: list[Any] = [frame.columns, *frame.itertuples(index=False, name=None)]
     lines = ["| " + " | ".join(map(_markdown, row)) + " |" for row in rows]
     return "\n".join([lines[0], "|" + ":---|" * frame.shape[1], *lines[1:]])
@@ -457,13 +457,13 @@ def _datasheet(
         "share of the most probable intent": of_queries["top_prob"].mean(),
     }
     parts = [
-        ("Contents", _table(facts(counts))),
-        ("Sources", _table(facts(dict(sources)))),
-        ("Annotators", _table(result.annotators)),
-        ("Unanswered queries", _table(result.unanswered) if len(result.unanswered) else "None."),
-        ("Agreement", _table(result.agreement) if len(result.agreement) else "One annotator: unknown."),
-        ("Calibration of the candidates' probabilities", _table(facts(error))),
-        ("Ambiguity", _table(facts(ambiguity))),
+        ("Contents", _markdown_table(facts(counts))),
+        ("Sources", _markdown_table(facts(dict(sources)))),
+        ("Annotators", _markdown_table(result.annotators)),
+        ("Unanswered queries", _markdown_table(result.unanswered) if len(result.unanswered) else "None."),
+        ("Agreement", _markdown_table(result.agreement) if len(result.agreement) else "One annotator: unknown."),
+        ("Calibration of the candidates' probabilities", _markdown_table(facts(error))),
+        ("Ambiguity", _markdown_table(facts(ambiguity))),
         ("Instructions to annotators", "\n".join(f"    {line}".rstrip() for line in INSTRUCTIONS.splitlines())),
     ]
     sections = "\n\n".join(f"## {head}\n\n{text}" for head, text in parts)

@@ -389,7 +389,7 @@ def audit_judge(
     for name, count, low in (("budget", budget, 1), ("n_draws", n_draws, 2)):
         whole(name, count, low=low)
     judges = MachineLabels(labels)
-    judgments_of_humans = _judged(qrels, scale, unit)
+    judgments_of_humans = _human_judgments(qrels, scale, unit)
     every_run = loaded_runs(runs, duplicates, data.system)
     require_spellings(judgments_of_humans, every_run, judges)
     _require_runs(every_run, baseline=[baseline] if baseline else [], families=families or {})
@@ -422,7 +422,7 @@ def audit_judge(
     # Scores that complete topics correct are means over other topics than those of the filled judgments.
     corrected = systems[systems["estimate"] == CORRECTED].set_index("name")["value"]
     corrected = corrected if correction.kind == BY_DOCUMENTS else corrected * np.nan
-    mixed = _mixed(top, judged_labels, human, measure, corrected)
+    mixed = _label_sources(top, judged_labels, human, measure, corrected)
     _warn_of_mixture(mixed, margin)
     documented = with_groups(frames_of(judges, judgments), top, cutoff, families, documents, queries)
     warn_of_copies(documented, judges.names)
@@ -442,7 +442,7 @@ def audit_judge(
         )
         for word, used in (("without", None), ("with", judges))
     }
-    agreement, needed = agreement_on_common(documented, judges.names, level), _needed(plans, margin)
+    agreement, needed = agreement_on_common(documented, judges.names, level), _needed_judgments(plans, margin)
     highest = max(int(judgments.grades[-1]), 1)
     rules: dict[str, Any] = {"highest": highest, "margin": margin, "level": level, "seed": seed}
     decided = verdicts(judged, list(loaded), bias, quality, needed, **rules)
@@ -450,7 +450,7 @@ def audit_judge(
     return JudgeAudit(decided, systems, pairs, quality, *about_judges)
 
 
-def _judged(qrels: Any, scale: tuple[int, int] | None, unit: float) -> EvaluationTarget:
+def _human_judgments(qrels: Any, scale: tuple[int, int] | None, unit: float) -> EvaluationTarget:
     """Human judgments, whose ratings are counted in steps of the scale."""
     if unit == 1:
         target = target_of(qrels, None, None)
@@ -481,7 +481,7 @@ def _as_text(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(qid=frame["qid"].astype(str), docno=frame["docno"].astype(str))
 
 
-def _needed(plans: Mapping[str, JudgingPlan], margin: float) -> pd.DataFrame:
+def _needed_judgments(plans: Mapping[str, JudgingPlan], margin: float) -> pd.DataFrame:
     """The judgments until an interval reaches the margin, with and without labels."""
     rows = []
     for word, plan in plans.items():
@@ -490,7 +490,7 @@ def _needed(plans: Mapping[str, JudgingPlan], margin: float) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["labels", "width", "n", "n_planned", "width_after"]).assign(margin=margin)
 
 
-def _mixed(
+def _label_sources(
     top: Mapping[str, pd.DataFrame], labelled: pd.DataFrame, human: pd.DataFrame, measure: str, corrected: Any
 ) -> pd.DataFrame:
     """The sources of the labels up to the cutoff, and nDCG with machine labels in the gaps."""

@@ -10,7 +10,7 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, agreeing, examples, warn
 from vbterrier.evaluate.collection_scores import Collection, drawn_scores, evaluated_collection, unjudged_shares
-from vbterrier.evaluate.inputs import require_scale, require_spelling, table_of, target_of, warn_if_uneven
+from vbterrier.evaluate.inputs import input_table, require_scale, require_spelling, target_of, warn_if_uneven
 from vbterrier.evaluate.ranking import equal_tails
 from vbterrier.frames.contracts import frame_of, is_frame
 from vbterrier.frames.files.reading import read_qrels
@@ -43,9 +43,9 @@ def judge_correlations(
     """Correlations of the leaderboard of each automatic judge with that of the judgments."""
     rows: list[tuple[Any, ...]] = []
     for judge, judge_labels in automatic.items():
-        fixed, labelled, compared = _table(judge, judge_labels, names), [], collections
+        fixed, labelled, compared = _leaderboard_scores(judge, judge_labels, names), [], collections
         if fixed is None:
-            labelled = [_labelled(judge, each, judge_labels, measure, on_topics, scale) for each in collections]
+            labelled = [_labelled_scores(judge, each, judge_labels, measure, on_topics, scale) for each in collections]
             compared = [_on_topics(*pair) for pair in zip(collections, labelled, strict=True)]
         sizes = [len(each.topics) for each in compared]
         for source in ("topics", "both") if min(sizes) > 1 else ("unjudged",):
@@ -54,8 +54,8 @@ def judge_correlations(
                 other, drawn = drawn_scores(labelled, names, source, n_draws, seed, judge)
             else:
                 other, drawn = fixed, np.broadcast_to(fixed[:, None], draws.shape)
-            values = np.array(_correlated(means, other))
-            correlations = np.array([_correlated(*pair) for pair in zip(draws.T, drawn.T, strict=True)])
+            values = np.array(_correlations(means, other))
+            correlations = np.array([_correlations(*pair) for pair in zip(draws.T, drawn.T, strict=True)])
             # Resamples of a sample have lower correlations than samples: their mean becomes the value.
             low, high = equal_tails(correlations.T, level) - correlations.mean(axis=0) + values
             for statistic, *ends in zip(STATISTICS, values, np.maximum(low, LEAST), np.minimum(high, 1.0), strict=True):
@@ -74,12 +74,12 @@ def _on_topics(each: Collection, labelled: Collection) -> Collection:
     return replace(each, scores=part)
 
 
-def _correlated(truth: Floats, estimate: Floats) -> tuple[float, float, float]:
+def _correlations(truth: Floats, estimate: Floats) -> tuple[float, float, float]:
     correlation = rank_correlations(truth, estimate)
     return correlation.tau, correlation.tau_ap, rank_biased_overlap(truth, estimate)
 
 
-def _table(judge: str, source: Any, names: list[str]) -> Floats | None:
+def _leaderboard_scores(judge: str, source: Any, names: list[str]) -> Floats | None:
     """The leaderboard of an automatic judge, if it is given as scores of systems."""
     if is_frame(source) and {"name", "value"} <= set(frame_of(source, judge).columns):
         frame = frame_of(source, judge)
@@ -99,7 +99,7 @@ def _table(judge: str, source: Any, names: list[str]) -> Floats | None:
     return scores
 
 
-def _labelled(
+def _labelled_scores(
     judge: str, each: Collection, source: Any, measure: Any, on_topics: str, scale: tuple[int, int] | None
 ) -> Collection:
     """The scores of all systems by the labels of an automatic judge, on the topics that it labelled."""
@@ -109,7 +109,7 @@ def _labelled(
         if not hasattr(source, "items") or each.name not in source:
             raise InputError(f"automatic judge {judge!r}: no labels for collection {each.name!r}; give some for each")
         source = source[each.name]
-    frame = table_of(source, f"judge {judge!r}", read_qrels, ("qid", "docno", "label"))
+    frame = input_table(source, f"judge {judge!r}", read_qrels, ("qid", "docno", "label"))
     require_scale(frame, scale, f"automatic judge {judge!r}")
     qids = frame["qid"].astype(str)
     require_spelling(f"automatic judge {judge!r}", qids.unique(), each.topics)

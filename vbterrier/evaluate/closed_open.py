@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, choice, whole
-from vbterrier.evaluate.inputs import table_of
+from vbterrier.evaluate.inputs import input_table
 from vbterrier.evaluate.scores import score
 from vbterrier.evaluate.settings import (
     UNREACHED,
@@ -167,7 +167,7 @@ def evaluate_closed_open(
         )
     if not hasattr(entities, "items") or len(entities) != len(DOCUMENT_SIDES):
         raise InputError("entities: wanted two entity runs by name, as {'closed': run, 'open': run}")
-    judged = table_of(qrels, "qrels", read_qrels, ())
+    judged = input_table(qrels, "qrels", read_qrels, ())
     linked_pool, documents = linked(links, pool, is_ranked=True), loaded_run("pool", pool)
     how: dict[str, Any] = {"interval": interval, "level": level, "n_resamples": n_resamples, "seed": seed}
     results, coverage = {}, {}
@@ -179,7 +179,7 @@ def evaluate_closed_open(
         within, every = _rankings(system, side, run, documents, reachability)
         if unmatched == "append":
             # The same documents in both cells, also of runs that lack some of the pool or have others.
-            within, every = _appended(within, documents.frame, every), _appended(every, documents.frame)
+            within, every = _concatenation(within, documents.frame, every), _concatenation(every, documents.frame)
         cells = (judged_topics(within, closed), closed), (every, judged)
         for where, (ranking, labels) in zip(DOCUMENT_SIDES, cells, strict=True):
             name = f"{side} entities, {where} documents"
@@ -212,7 +212,7 @@ def _rankings(system: Any, side: str, entities: Run, documents: Run, reachabilit
     return [reachability.reachable(run), run.frame]
 
 
-def _appended(*rankings: pd.DataFrame) -> pd.DataFrame:
+def _concatenation(*rankings: pd.DataFrame) -> pd.DataFrame:
     """The documents of several rankings, one ranking after another, without repetitions."""
     parts = [ranked(frame)[["qid", "docno", "rank"]] for frame in rankings]
     longest = max(map(len, parts))

@@ -13,10 +13,10 @@ from vbterrier.errors import InputError, ParameterError, agreeing, examples, exc
 from vbterrier.evaluate.comparison import by_collection
 from vbterrier.evaluate.inputs import (
     fitted_runs,
+    input_table,
     loaded_runs,
     require_scale,
     require_spellings,
-    table_of,
     target_of,
     warn_of_uneven_labels,
 )
@@ -77,7 +77,7 @@ class Collection:
 def collections_of_values(source: Any, measure: Any) -> tuple[list[Collection], Any]:
     """Collections from a table of values, and the measure."""
     values = source.values if isinstance(source, Scores) else source
-    frame = table_of(values, "values", read_values, ("name", "qid", "measure", "value"))
+    frame = input_table(values, "values", read_values, ("name", "qid", "measure", "value"))
     kinds = list(frame["measure"].astype(str).unique())
     name_of_measure = kinds[0] if measure is None and len(kinds) == 1 else str(measure)
     if name_of_measure not in kinds:

@@ -331,7 +331,7 @@ def compare(
         scored: dict[str, ScoredRuns] = {}
         models = [{"": runs.model}] if isinstance(runs, Scores) and runs.model is not None else []
         if isinstance(runs, Scores):
-            reported = _defined(table, list(runs.intervals["measure"].unique()), measures_from(*reported))
+            reported = _defined_measures(table, list(runs.intervals["measure"].unique()), measures_from(*reported))
     else:
         parts, system = by_collection(runs, qrels), data.system
         reported = measures_from(*(reported or _default_measures(parts, intents, subtopics)))
@@ -365,7 +365,7 @@ def compare(
             )
             for name, (part, judged) in parts.items()
         }
-        table, missing = _joined(scored)
+        table, missing = _joint_scores(scored)
         models = [dict(each.models) for each in scored.values()]
         guessed = tuple(
             dict.fromkeys(
@@ -374,16 +374,16 @@ def compare(
                 for measure in guessed_measures(computed, scored[name].notes, judged=of[1] is not None)
             )
         )
-        reported = _defined(table, list(map(str, computed)), reported)
+        reported = _defined_measures(table, list(map(str, computed)), reported)
     views = views_of(table, reported, common=on_topics == "common")
     queries_of_views = _queries_table(sampled, table_of_views(views).qids, interval, test)
-    views, options["sample"] = _sampled(views, queries_of_views)
+    views, options["sample"] = _sampled_views(views, queries_of_views)
     compared_by: dict[str, Any] = {"baseline": baseline, **tests, **options}
     pairs = unordered(count_answers(compared(views, **compared_by), table), guessed)
     _warn_of_few_topics(pairs, test)
     flags = suspect_runs(views, missing)
     means = _means(views, interval, **options)
-    systems = _lettered(means, pairs, guessed, is_complete=baseline is None)
+    systems = _with_letters(means, pairs, guessed, is_complete=baseline is None)
     _LOG.info(
         "compared %d pairs of systems: %s, correction %s, %d resamples",
         len(pairs),
@@ -456,7 +456,7 @@ def _by_segment(
     level, rows = options["level"], []
     for name, qids in parts.items():
         of_part = [
-            _weighted(_part(view, rows_of), options["sample"])
+            _weighted_view(_part(view, rows_of), options["sample"])
             for view in views
             if len(rows_of := np.flatnonzero(np.isin(np.array(view.qids, dtype=object), qids)))
         ]
@@ -475,19 +475,19 @@ def _part(view: View, rows: Ints) -> View:
     return view._replace(qids=[view.qids[row] for row in rows], values=view.values[rows], answers=answers)
 
 
-def _sampled(views: Sequence[View], queries: pd.DataFrame | None) -> tuple[list[View], Sample]:
+def _sampled_views(views: Sequence[View], queries: pd.DataFrame | None) -> tuple[list[View], Sample]:
     """The views at the weights of their topics, and how these were sampled."""
     warn_of_weights(queries)
     sample = sample_by(queries)
-    return [_weighted(view, sample) for view in views], sample
+    return [_weighted_view(view, sample) for view in views], sample
 
 
-def _weighted(view: View, sample: Sample) -> View:
+def _weighted_view(view: View, sample: Sample) -> View:
     """The view with ratios linearised on its topics, at their weights."""
     return relinearised(view, plain_mean if sample is None else sample(view.qids).mean)
 
 
-def _joined(scored: Mapping[str, ScoredRuns]) -> tuple[ScoreTable, pd.DataFrame]:
+def _joint_scores(scored: Mapping[str, ScoredRuns]) -> tuple[ScoreTable, pd.DataFrame]:
     """The scores and the missing topics of all collections."""
     missing = pd.concat([each.missing for each in scored.values()])
     table = ScoreTable.joined({name: each.table for name, each in scored.items()})
@@ -577,7 +577,7 @@ def _scored(data: Any, on_topics: str) -> tuple[ScoreTable, pd.DataFrame | None]
     return (with_answers(table, frame_of(values, "values")) if answers_by(table.measures) else table), None
 
 
-def _defined(table: ScoreTable, scored: Sequence[str], measures: Sequence[ir_measures.Measure]) -> list[str]:
+def _defined_measures(table: ScoreTable, scored: Sequence[str], measures: Sequence[ir_measures.Measure]) -> list[str]:
     """Names of the measures to compare, without scored ones that are undefined for all topics of all systems."""
     names = list(map(str, measures)) or list(scored)
     undefined = [name for name in names if name in scored and name not in table.measures]
@@ -606,7 +606,7 @@ def _warn_of_few_topics(pairs: pd.DataFrame, test: str) -> None:
             )
 
 
-def _lettered(
+def _with_letters(
     systems: pd.DataFrame, pairs: pd.DataFrame, guessed: Collection[str], *, is_complete: bool
 ) -> pd.DataFrame:
     """Add the compact letter display if all pairs were compared, except of guessed measures."""

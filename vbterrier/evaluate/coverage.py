@@ -439,7 +439,7 @@ def coverage_report(
     on_topics = data.on_topics
     interval, level, n_resamples, seed = inference.interval, inference.level, inference.n_resamples, inference.seed
     whole("n_strata", n_strata, low=2)
-    linked = _linked(links, pool, qrels)
+    linked = _linked_pool(links, pool, qrels)
     runs = loaded_runs(entity_runs, system=data.system)
     if not runs:
         raise InputError("entity_runs: found none; wanted at least one entity run")
@@ -469,7 +469,7 @@ def coverage_report(
     )
 
 
-def _linked(links: Any, pool: Any, qrels: Any) -> LinkedPool:
+def _linked_pool(links: Any, pool: Any, qrels: Any) -> LinkedPool:
     """The linked pool, as given or built from tags, a run and judgments."""
     from vbterrier.entities.pool import link_pool
     from vbterrier.entities.stage import PoolLinks  # imports PyTerrier

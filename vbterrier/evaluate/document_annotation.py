@@ -656,7 +656,7 @@ class _Sheet:
 def _rows(annotations: Any) -> Iterator[tuple[str, Any]]:
     """The rows of one or several sheets, with the place of each in messages."""
     for place, sheet in enumerate(annotations if isinstance(annotations, (list, tuple)) else [annotations]):
-        name, frame = _read(sheet, place)
+        name, frame = _sheet_rows(sheet, place)
         for number, row in enumerate(frame.itertuples(index=False)):
             yield f"{name}: row {number} (query {row.qid!r}, document {row.docno!r})", row
 
@@ -672,7 +672,7 @@ def _refuse_stranger(documents: AmbiguousDocuments, row: Any, where: str) -> Non
         )
 
 
-def _read(sheet: Any, place: int) -> tuple[str, pd.DataFrame]:
+def _sheet_rows(sheet: Any, place: int) -> tuple[str, pd.DataFrame]:
     """The name and the rows of a sheet, texts without missing values."""
     name = f"annotations {printable(sheet)}" if is_path(sheet) else f"annotations {place}"
     frame = read_document_annotations(sheet) if is_path(sheet) else frame_of(sheet, name)

@@ -137,13 +137,13 @@ class _Context:
     def ranker(self, family: str, parameters: Mapping[str, Any]) -> pt.Transformer:
         """The stage of a configuration."""
         if family == "consensus":
-            return _made(ConsensusEntities, parameters, links=self.pool)
+            return _stage(ConsensusEntities, parameters, links=self.pool)
         if family == "pagerank":
-            return _made(PersonalisedPageRank, parameters, links=self.pool)
+            return _stage(PersonalisedPageRank, parameters, links=self.pool)
         if family in {"vectors", "texts"}:
             used = ("embeddings", "query_entities") if family == "vectors" else ("embed", "texts")
             arguments = {name: self.resources[name] for name in used}
-            return _made(EntitySimilarity, parameters, links=self.pool, **arguments)
+            return _stage(EntitySimilarity, parameters, links=self.pool, **arguments)
         if family == "hybrid":
             if set(parameters) != {"rankers", "fusion", "weight"}:
                 raise ParameterError("grid: family 'hybrid' needs the parameters rankers, fusion and weight, no others")
@@ -157,7 +157,7 @@ class _Context:
             arguments = {"weights": [weight, 1 - weight], "fusion": fusion, **({} if k is None else {"k": float(k)})}
             return HybridEntities(rankers, **arguments)
         if family == "chance":
-            return ConsensusEntities(links=self.pool, min_documents=1) >> _made(RandomEntities, parameters)
+            return ConsensusEntities(links=self.pool, min_documents=1) >> _stage(RandomEntities, parameters)
         families = [name for name in ENTITY_GRID if name != "hybrid"]
         raise ParameterError(
             f"grid: no ranker {family!r}; there are {', '.join(families)}.{nearest(str(family), families)}"
@@ -169,7 +169,7 @@ class _Context:
         entities = entity_texts(self.pool.entities.text.to_pylist(), resources["texts"])
         texts = list(dict.fromkeys([*entities, *self.topics["query"].astype(str)]))
         vectors = table(resources["embed"](texts), texts, "texts")
-        self.resources = {**resources, "embed": partial(_taken, dict(zip(texts, vectors, strict=True)))}
+        self.resources = {**resources, "embed": partial(_vector_rows, dict(zip(texts, vectors, strict=True)))}
 
     def values(self, configuration: tuple[str, Mapping[str, Any]]) -> tuple[dict[str, dict[str, float]], str]:
         """The value of each measure and topic where it is defined, and the fingerprint of the rankings."""
@@ -212,11 +212,11 @@ class _Context:
         return made.hexdigest()
 
 
-def _taken(vectors: Mapping[str, Floats], texts: Sequence[str]) -> Floats:
+def _vector_rows(vectors: Mapping[str, Floats], texts: Sequence[str]) -> Floats:
     return np.stack([vectors[text] for text in texts])
 
 
-def _made(kind: Any, parameters: Mapping[str, Any], **shared: Any) -> Any:
+def _stage(kind: Any, parameters: Mapping[str, Any], **shared: Any) -> Any:
     accepted = inspect.signature(kind).parameters
     if unknown := [name for name in parameters if name not in accepted or name in shared]:
         names = [name for name in accepted if name not in shared]
@@ -348,7 +348,7 @@ def entity_grid(
         every[name], results[name] = ("given", {}), {"values": values, "ranking": ranking}
     if not every:
         raise ParameterError("grid: no configuration; name at least a family")
-    table = _table(every, results, inference.interval, level=level, n_resamples=n_resamples, seed=seed)
+    table = _grid_frame(every, results, inference.interval, level=level, n_resamples=n_resamples, seed=seed)
     return EntityGrid.of(table, results, omitted)
 
 
@@ -394,7 +394,7 @@ def _configurations(
     return made, sorted(omitted)
 
 
-def _table(every: Mapping[str, Any], results: Mapping[str, Any], interval: str, **options: Any) -> pd.DataFrame:
+def _grid_frame(every: Mapping[str, Any], results: Mapping[str, Any], interval: str, **options: Any) -> pd.DataFrame:
     rows = []
     for name, (family, parameters) in every.items():
         for measure, values in results[name]["values"].items():

@@ -231,7 +231,7 @@ def Experiment(
     remedy = "use vbterrier.compare with data=vbterrier.Data(topics=topics), or leave the column out"
     require_unweighted(every, "Experiment", remedy)
     effect = "; their values are NaN" if perquery else ""
-    queries, judged = _filtered(every, qrels, by_qrels=filter_by_qrels, by_topics=filter_by_topics, effect=effect)
+    queries, judged = _common_topics(every, qrels, by_qrels=filter_by_qrels, by_topics=filter_by_topics, effect=effect)
     read = sorted(FROM_IR_MEASURES.get(column, column) for column in ir_measures.run_inputs(list(measures)))
     host.validate(zip(shown, systems, strict=True), queries, read, validate)
     files = None if save_dir is None else host.ResultFiles(save_dir, shown, save_mode, save_format)
@@ -242,7 +242,7 @@ def Experiment(
     )
     n_topics = len(judged.topics)
     milliseconds = [before + elapsed / n_topics for before, elapsed in times] if is_timed else None
-    values = _evaluated(results, shown, judged, measures, queries if perquery else None, pool_cutoff)
+    values = _experiment_values(results, shown, judged, measures, queries if perquery else None, pool_cutoff)
     averages, per_query = values.averages(places, tests, milliseconds), values.per_query(places)
     if save_dir is not None:
         merge_into(Path(save_dir) / _SAVED_TABLES[0], averages, values.models)
@@ -337,7 +337,7 @@ def _measures(requested: Any) -> tuple[dict[ir_measures.Measure, str], bool]:
         elif not isinstance(one, str):
             raise ParameterError(f"eval_metrics: found {type(one).__name__}; wanted measures, as 'nDCG@10'")
         elif one != MEAN_RESPONSE_TIME:
-            parsed = _parsed(one)
+            parsed = _text_measures(one)
             # A family, such as "official", has the names of its measures.
             measures |= {
                 measure: one if len(parsed) == 1 else measures.get(measure, str(measure)) for measure in parsed
@@ -347,7 +347,7 @@ def _measures(requested: Any) -> tuple[dict[ir_measures.Measure, str], bool]:
     return measures, MEAN_RESPONSE_TIME in [one for one in items if isinstance(one, str)]
 
 
-def _parsed(text: str) -> list[ir_measures.Measure]:
+def _text_measures(text: str) -> list[ir_measures.Measure]:
     """The measures of a text: those of trec_eval first, as in ``pt.Experiment``."""
     try:
         measures: list[ir_measures.Measure] = ir_measures.parse_trec_measure(text)
@@ -369,7 +369,7 @@ def _decimal_places(digits: Any, *, perquery: bool) -> Callable[[str, float], fl
     return lambda name, value: builtins.round(value, by_measure[name]) if name in by_measure else value
 
 
-def _filtered(
+def _common_topics(
     queries: pd.DataFrame, qrels: Any, *, by_qrels: bool, by_topics: bool, effect: str
 ) -> tuple[pd.DataFrame, EvaluationTarget]:
     """Topics and qrels, restricted to each other as asked; ``effect`` ends the warning of topics without judgments."""
@@ -396,7 +396,7 @@ def _filtered(
     return queries, judged.only(set(qids)) if by_topics else judged
 
 
-def _evaluated(
+def _experiment_values(
     results: Sequence[pd.DataFrame],
     names: list[Any],
     judged: EvaluationTarget,

@@ -13,7 +13,7 @@ from vbterrier.entities.provenance import require_independent, unmarked
 from vbterrier.entities.stage import OnEntities, PoolLinks, TopEntities
 from vbterrier.errors import InputError, ParameterError, choice, excerpt, whole
 from vbterrier.evaluate.coverage import CoverageOptions, CoverageReport, coverage_report
-from vbterrier.evaluate.inputs import table_of
+from vbterrier.evaluate.inputs import input_table
 from vbterrier.evaluate.scores import score
 from vbterrier.evaluate.settings import UNREACHED, Reachability, ReachableQrels, ReachOptions, gaps_of, judged_topics
 from vbterrier.frames.contracts import systems_of
@@ -186,11 +186,11 @@ def evaluate_frozen(
             f"entities, runs: {twice[0]!r} occurs twice ({POOL!r} and {TRAINING!r} are taken); rename it"
         )
     refuse_ratios(map(str, distinct_measures(measures)), "vbterrier.score")
-    judged = table_of(qrels, "qrels", read_qrels, ())
+    judged = input_table(qrels, "qrels", read_qrels, ())
     documents = loaded_run(POOL, pool).only(set(judged["qid"].astype(str).unique()))
     if not len(documents):
         raise InputError("pool: no topic is judged in qrels; check that both use the same query ids")
-    linked = _relinked(reranker.links if links is None else links, documents, judged)
+    linked = _judged_links(reranker.links if links is None else links, documents, judged)
     if not is_pipeline(reranker.entities):
         require_independent(reranker.entities, "entities of the reranker", folds=True)
     sources = {TRAINING: reranker.entities} | {
@@ -224,7 +224,7 @@ def evaluate_frozen(
     return FrozenReranker(table, tested, report, ranked, entity_runs)
 
 
-def _relinked(links: Any, documents: Run, qrels: pd.DataFrame) -> LinkedPool:
+def _judged_links(links: Any, documents: Run, qrels: pd.DataFrame) -> LinkedPool:
     """The links of the documents with their judgments."""
     source = PoolLinks(links).given
     tags = source.to_frame().dropna(subset="entity_id") if isinstance(source, LinkedPool) else source
@@ -257,7 +257,7 @@ def _rankings(
     parts: dict[str, list[tuple[pd.DataFrame, ...]]] = {name: [] for name in sources}
 
     def taught(rows: pd.DataFrame, entities: pd.DataFrame) -> pd.DataFrame:
-        return _reached(links, rows, entities, cutoff) if train_on == "conditional" else rows
+        return _reached_documents(links, rows, entities, cutoff) if train_on == "conditional" else rows
 
     for fold in divided:
         training, checked, test = (topics.rows(part) for part in (fold.training, fold.validation, fold.test))
@@ -279,7 +279,7 @@ def _rankings(
         for name, ranker in rankers.items():
             entity_run = _entities(ranker, test)
             frozen = model.with_entities(entity_run)
-            within = _reached(links, test, entity_run, cutoff)
+            within = _reached_documents(links, test, entity_run, cutoff)
             parts[name].append((entity_run, frozen.transform(within), frozen.transform(test)))
     return {
         name: _Rankings(*(pd.concat(frames, ignore_index=True) for frames in zip(*folds, strict=True)))
@@ -295,7 +295,7 @@ def _entities(source: Any, rows: pd.DataFrame) -> pd.DataFrame:
     return RowsByTopic(source, "entities").rows(set(rows["qid"].astype(str).unique()))
 
 
-def _reached(links: PoolLinks, rows: pd.DataFrame, entities: pd.DataFrame, cutoff: int) -> pd.DataFrame:
+def _reached_documents(links: PoolLinks, rows: pd.DataFrame, entities: pd.DataFrame, cutoff: int) -> pd.DataFrame:
     """Return the documents that mention one of the first entities of their topic."""
     documents = links.of(Run(rows, name=POOL))
     reached = TopEntities.of(documents.pool, Run(entities, name="entities"), cutoff).reached

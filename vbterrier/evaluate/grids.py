@@ -141,7 +141,7 @@ def grid_results(
     with Shared(context) as shared:
         items = [every[name] for name in missing]
         new_results = mapped(
-            partial(_evaluated, shared), items, n_jobs=n_jobs, progress=progress, description=description
+            partial(_configuration_result, shared), items, n_jobs=n_jobs, progress=progress, description=description
         )
         for name, result in zip(missing, new_results, strict=True):
             journal.add(name, result)
@@ -152,13 +152,13 @@ def grid_results(
     return results
 
 
-def _evaluated(shared: Shared, configuration: Any) -> dict[str, Any]:
+def _configuration_result(shared: Shared, configuration: Any) -> dict[str, Any]:
     (values, ranking), messages = heard(lambda: shared.value.values(configuration))
     return {"values": values, "ranking": ranking, "warnings": messages}
 
 
 def _is_result(result: Any, measures: Sequence[str]) -> bool:
-    """Return True if a result read from a file has the form that :func:`_evaluated` returns."""
+    """Return True if a result read from a file has the form that :func:`_configuration_result` returns."""
     if not isinstance(result, dict) or not isinstance(result.get("values"), dict):
         return False
     values, messages = result["values"], result.get("warnings")

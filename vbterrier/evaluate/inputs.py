@@ -165,7 +165,7 @@ def is_path(value: Any) -> bool:
     return isinstance(value, (str, os.PathLike))
 
 
-def table_of(value: Any, what: str, read: Callable[[Any], pd.DataFrame], columns: tuple[str, ...]) -> pd.DataFrame:
+def input_table(value: Any, what: str, read: Callable[[Any], pd.DataFrame], columns: tuple[str, ...]) -> pd.DataFrame:
     """A frame, or the table at a path, with these columns."""
     vocabulary = QRELS if read is read_qrels else None
     frame = read(value) if is_path(value) else frame_of(value, what, vocabulary)

@@ -42,13 +42,13 @@ def guessed_measures(measures: Iterable[Any], notes: Iterable[Note], *, judged: 
 def guess_note(target: EvaluationTarget, runs: Mapping[str, Any]) -> Iterator[Note]:
     """Yield a sentence if more than half of the tags are decided by ties, which makes them guesses."""
     frames = [run.frame for run in runs.values()] if target.tags is None else [target.tags]
-    tied = [_tied(frame) for frame in frames if "tied" in frame.columns and "entity_id" in frame.columns]
+    tied = [_tied_decisions(frame) for frame in frames if "tied" in frame.columns and "entity_id" in frame.columns]
     share = float(np.concatenate(tied).mean()) if any(map(len, tied)) else 0.0
     if share > MOSTLY:
         yield Note(f"{share:.0%} of the tags are decided by a tie: {GUESSES}", OF_GUESSES)
 
 
-def _tied(frame: pd.DataFrame) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def _tied_decisions(frame: pd.DataFrame) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Decisions of the tags of a frame, of positive weight, by a tie; of all ids of a row with several."""
     weighted = pd.to_numeric(frame["weight"], errors="coerce") > 0 if "weight" in frame.columns else True
     counted = frame[frame["entity_id"].notna() & weighted]

@@ -354,7 +354,7 @@ def evaluate_intents(
         inference=inference,
         execution=Execution(progress=progress),
     )
-    scores = _labelled(scored, quality, reported)
+    scores = _labelled_scores(scored, quality, reported)
     made, per_query, of_replicas, tagged_runs = None, pd.DataFrame(), pd.DataFrame(), (runs, frame, tags)
     # score() has given the same warnings already.
     with unheard():
@@ -423,7 +423,7 @@ def evaluate_intents(
     )
 
 
-def _labelled(scores: Scores, quality: TagQuality | None, measures: Sequence[ir_measures.Measure]) -> Scores:
+def _labelled_scores(scores: Scores, quality: TagQuality | None, measures: Sequence[ir_measures.Measure]) -> Scores:
     """Scores with the measures that are guessed by labels, which say how many tags are right whatever decided them."""
     if quality is None or not quality.n_tags:
         return scores

@@ -265,7 +265,7 @@ def rank_systems(
         is_sampled = (len(target.topics) if sample is None else sample.n_units) > 1
         kinds = list(dict.fromkeys([uncertainty, "unjudged", *(["both"] if is_sampled else [])]))
         means, every = drawn_means(joint, kinds, n_draws, seed, progress=progress, sample=sample)
-        sources = {kind: _drawn(joint.names, means, draws) for kind, draws in zip(kinds, every, strict=True)}
+        sources = {kind: _drawn_scores(joint.names, means, draws) for kind, draws in zip(kinds, every, strict=True)}
     drawn_scores = sources[uncertainty]
     (low, high), (rank_low, rank_high) = equal_tails(drawn_scores.draws, level), equal_tails(drawn_scores.ranks, level)
     if sample is not None and uncertainty != "unjudged":
@@ -395,7 +395,7 @@ def _limits_of_means(
     return np.clip(low, *bounds), np.clip(high, *bounds)
 
 
-def _drawn(names: list[str], means: Floats, draws: Floats) -> _DrawnScores:
+def _drawn_scores(names: list[str], means: Floats, draws: Floats) -> _DrawnScores:
     n_better, n_tied = _counts(draws)
     drawn = _DrawnScores(names, means, draws, n_better, n_tied)
     expected = drawn.ranks.mean(axis=1)

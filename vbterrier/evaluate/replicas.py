@@ -150,7 +150,7 @@ def gold_intervals(
     frames = {"tags": Tags(tags), "model": Tags(model.tags), "gold": Tags(model.gold)}
     statistics, depth, tables = [statistic_of(measure) for measure in intent_measures], deepest(intent_measures), []
     for name, run in runs.items():
-        pairs = _retrieved(name, run, candidates, frames, set(model.labelled["docno"].unique()), depth)
+        pairs = _retrieved_pairs(name, run, candidates, frames, set(model.labelled["docno"].unique()), depth)
         estimates, draws = gold_scores(pairs, statistics, n_replicas=n_replicas, seed=seed)
         low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=1)
         numbers = {"low": low, "high": high, "mean": estimates.mean(axis=1)}
@@ -160,7 +160,7 @@ def gold_intervals(
     return table.assign(level=level, method=GOLD_TAGS, n_qids=n_qids, n_resamples=n_replicas, seed=seed)
 
 
-def _retrieved(
+def _retrieved_pairs(
     name: str, run: Run, intents: Intents, frames: Mapping[str, Tags], labelled: set[str], depth: int | None
 ) -> RetrievedPairs:
     """Pairs of the retrieved documents of a run with the candidates of their queries."""
@@ -249,7 +249,7 @@ class Paraphrases:
                 )
         else:
             require(topics, ("qid", "query", self.source), "topics")
-            lists = [_listed(value, self.source) for value in topics[self.source]]
+            lists = [_list(value, self.source) for value in topics[self.source]]
             worded = pd.DataFrame({"qid": topics["qid"], "query": lists}).explode("query", ignore_index=True)
         columns = ["qid", "query", *(name for name in topics.columns if name in worded.columns.drop(["qid", "query"]))]
         worded = worded[columns]
@@ -290,11 +290,11 @@ class RerunSystems:
 
     def wordings(self, intents: pd.DataFrame, topics: pd.DataFrame, seed: int) -> tuple[Variants, list[pd.DataFrame]]:
         """The same candidates for each run, and the topics of each."""
-        inputs = [topics, *_numbered(topics, self.n_runs, seed, "systems")]
+        inputs = [topics, *_replica_topics(topics, self.n_runs, seed, "systems")]
         return Variants([intents] * len(inputs), order="turn"), inputs
 
 
-def _numbered(topics: pd.DataFrame, n: int, seed: int, what: str) -> list[pd.DataFrame]:
+def _replica_topics(topics: pd.DataFrame, n: int, seed: int, what: str) -> list[pd.DataFrame]:
     """The topics of each of n runs, with columns replica and seed."""
     seeds = [stream(seed, qid, what).integers(2**31, size=n) for qid in topics["qid"].astype(str)]
     return [topics.assign(replica=b, seed=[int(of_query[b]) for of_query in seeds]) for b in range(n)]
@@ -327,7 +327,7 @@ class RerunPipeline:
     def variants(self, pipeline: Any, topics: pd.DataFrame, n_replicas: int, seed: int, *, progress: bool) -> Variants:
         """Candidates of each replica."""
         pipeline = self.transformer if self.transformer is not None else pipeline
-        inputs = _numbered(topics, n_replicas, seed, "rerun")
+        inputs = _replica_topics(topics, n_replicas, seed, "rerun")
         frames = [pipeline.transform(some) for some in tracked(inputs, "running again", shown=progress)]
         made = Variants(frames, order="turn")
         _warn_without_candidates(self, inputs, frames)
@@ -486,7 +486,7 @@ def _result(item: tuple[Any, pd.DataFrame]) -> Any:
     return pipeline.transform(topics)
 
 
-def _listed(value: Any, column: str) -> list[str]:
+def _list(value: Any, column: str) -> list[str]:
     if isinstance(value, str):
         return [text.strip() for text in value.split(SEPARATOR)]
     if isinstance(value, (list, tuple, np.ndarray)):

@@ -24,7 +24,7 @@ from vbterrier.evaluate.grids import (
     rankings_fingerprint,
     texts_fingerprint,
 )
-from vbterrier.evaluate.inputs import loaded_runs, table_of
+from vbterrier.evaluate.inputs import input_table, loaded_runs
 from vbterrier.execution.checkpoint import Journal, rows_fingerprint
 from vbterrier.frames.entity_coverage import warn_of_other_ids
 from vbterrier.frames.files.reading import read_qrels
@@ -320,7 +320,7 @@ def rerank_grid(
     n_jobs, path, progress = execution.n_jobs, execution.resume, execution.progress
     reported = distinct_measures(measures, "AP")
     refuse_ratios(map(str, reported), "vbterrier.score")
-    judged = table_of(qrels, "qrels", read_qrels, ())
+    judged = input_table(qrels, "qrels", read_qrels, ())
     documents = loaded_run(POOL, pool)
     runs = loaded_runs(entity_runs)
     target = EvaluationTarget(judged)
@@ -339,7 +339,7 @@ def rerank_grid(
     # Adjacent configurations share computations.
     how: dict[str, Any] = {"n_jobs": n_jobs, "progress": progress, "key": lambda one: repr(one.shared)}
     results = grid_results("configurations", context, {str(one): one for one in every}, journal, path, names, **how)
-    table = _table(every, results, names, method=interval, level=level, n_resamples=n_resamples, seed=seed)
+    table = _grid_frame(every, results, names, method=interval, level=level, n_resamples=n_resamples, seed=seed)
     if models:
         table["estimand"] = table["measure"].map({str(each): estimand(each, models) for each in reported})
     return RerankGrid.of(table, results, omitted)
@@ -385,7 +385,7 @@ def configurations(grid: Any, entity_runs: Sequence[str], resources: Mapping[str
     return list(dict.fromkeys(made))
 
 
-def _table(
+def _grid_frame(
     every: Sequence[Configuration], done: Mapping[str, Any], measures: list[str], **options: Any
 ) -> pd.DataFrame:
     """One row per configuration and measure."""

@@ -8,7 +8,7 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, agreeing, examples, nearest
 from vbterrier.evaluate.collection_scores import Collection, evaluated_collection, ranked_systems
-from vbterrier.evaluate.inputs import quietly, table_of, target_of
+from vbterrier.evaluate.inputs import input_table, quietly, target_of
 from vbterrier.frames.contracts import is_frame
 from vbterrier.frames.files.reading import read_groups
 from vbterrier.log import tracked
@@ -26,7 +26,7 @@ _COLUMNS += ["recovered", "covered"]
 def run_groups(groups: Any, names: list[str]) -> dict[str, str]:
     """The group of each run."""
     if not hasattr(groups, "items") or is_frame(groups):
-        frame = table_of(groups, "groups", read_groups, ("name", "group"))
+        frame = input_table(groups, "groups", read_groups, ("name", "group"))
         twice = frame["name"][frame["name"].duplicated()]
         if len(twice):
             raise InputError(f"groups: run {twice.iloc[0]!r} is duplicated; keep one row per run")

@@ -476,9 +476,11 @@ def scored_runs(
     has_intents = judged.intents is not None or "prob" in judged.frame.columns
     notes = [
         # Linking measures count queries without an answer as their parameter unanswered says.
-        *_warned([] if any(getattr(each, "IS_OF_COLLECTION", False) for each in measures) else missing_notes(missing)),
-        *_warned(_notes_on_condensed(measures, target, whole_runs)),
-        *_warned(_notes_on_ratios(measures)),
+        *_warning_notes(
+            [] if any(getattr(each, "IS_OF_COLLECTION", False) for each in measures) else missing_notes(missing)
+        ),
+        *_warning_notes(_notes_on_condensed(measures, target, whole_runs)),
+        *_warning_notes(_notes_on_ratios(measures)),
         *map(Note, negative_labels(target.frame)),
         *(notes_on_intents(judged, loaded) if has_intents else ()),
     ]
@@ -607,7 +609,7 @@ def _notes_on_ratios(measures: Iterable[ir_measures.Measure]) -> list[Note]:
     ]
 
 
-def _warned(notes: list[Note]) -> list[Note]:
+def _warning_notes(notes: list[Note]) -> list[Note]:
     """Notes that are warnings, too."""
     for note in notes:
         warn(note)

@@ -11,7 +11,7 @@ import pandas as pd
 from vbterrier.entities.pool import link_pool
 from vbterrier.entities.stage import TopEntities, links_of
 from vbterrier.errors import InputError, choice, examples, warn, whole
-from vbterrier.evaluate.inputs import loaded_runs, named_runs, run_of_system, table_of
+from vbterrier.evaluate.inputs import input_table, loaded_runs, named_runs, run_of_system
 from vbterrier.evaluate.scores import score
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.ids import ids_of, integers_of
@@ -330,7 +330,7 @@ def evaluate_settings(
     choice("beyond", beyond, BEYOND)
     choice("unreached", unreached, UNREACHED)
     reachability = Reachability(linked(links, pool), loaded_run("entities", entities), whole("cutoff", cutoff))
-    judged = table_of(qrels, "qrels", read_qrels, ())
+    judged = input_table(qrels, "qrels", read_qrels, ())
     runs = runs_of(runs, topics, data.system)
     target = restricted(EvaluationTarget(judged), runs, on_topics)
     runs = {name: run.only(target.topics) for name, run in runs.items()} if on_topics == "common" else runs

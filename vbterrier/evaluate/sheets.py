@@ -46,13 +46,13 @@ def write_sheet(
     if separator is None:
         text = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows.to_dict("records"))
     else:
-        text = _delimited(rows, separator, ids, texts)
+        text = _delimited_text(rows, separator, ids, texts)
     about = path.with_suffix(".instructions.txt")
     replace_files({path: text, about: instructions})
     return about
 
 
-def _delimited(rows: pd.DataFrame, separator: str, ids: Sequence[str], texts: Sequence[str]) -> str:
+def _delimited_text(rows: pd.DataFrame, separator: str, ids: Sequence[str], texts: Sequence[str]) -> str:
     for column in ids:
         formula = rows[column].str.contains(_FORMULA)
         if formula.any():

@@ -143,7 +143,7 @@ class Simulation(Shown):
 
         See :func:`vbterrier.stats.agreement.error_statistics`. Includes run-topics without unjudged documents.
         """
-        columns = [*_listed(by), "estimator"]
+        columns = [*_column_names(by), "estimator"]
         rows = [
             {**key, **asdict(error_statistics(_floats(group, "truth"), _floats(group, "estimate")))}
             for key, group in _groups(self.estimates, columns)
@@ -157,7 +157,7 @@ class Simulation(Shown):
         ``"all"``), n, covered (the share), covered_low and covered_high (the exact 95 % interval of the share, as if
         run-topics were independent), width (mean width of the intervals). Coverage has a tolerance of 1e-9.
         """
-        rows, columns = [], [*_listed(by), "estimator", "level"]
+        rows, columns = [], [*_column_names(by), "estimator", "level"]
         for key, group in _groups(self.intervals, columns):
             parts = {"unjudged": group[group["n_unjudged"] > 0], "all": group}
             rows += [{**key, "topics": topics, **_coverage(part)} for topics, part in parts.items()]
@@ -173,7 +173,7 @@ class Simulation(Shown):
         :func:`vbterrier.stats.agreement.tau_ap`); NaN if undefined. Raises InputError: systems of a group without a
         common topic.
         """
-        rows, columns = [], [*_listed(by), "estimator"]
+        rows, columns = [], [*_column_names(by), "estimator"]
         for key, group in _groups(self.estimates, columns):
             truth, estimate = (_common(group, column) for column in ("truth", "estimate"))
             correlation = rank_correlations(truth.mean(axis=1).to_numpy(), estimate.mean(axis=1).to_numpy())
@@ -190,7 +190,7 @@ class Simulation(Shown):
         truth = self.truth.pivot(index="name", columns="qid", values="truth")
         points = self.estimates.assign(level=POINT, low=self.estimates["estimate"], high=self.estimates["estimate"])
         totals: dict[tuple[Any, ...], Preferences] = {}
-        columns = [*_listed(by), "estimator", "level"]
+        columns = [*_column_names(by), "estimator", "level"]
         # Concatenating an empty frame would change the column types.
         ranges = pd.concat([points, self.intervals]) if len(self.intervals) else points
         for key, group in _groups(ranges, [*columns, "simulation"]):
@@ -236,7 +236,7 @@ class Simulation(Shown):
         """
         choice("loss", loss, LOSSES)
         frame = self.estimates.assign(loss=LOSSES[loss](self.estimates["estimate"] - self.estimates["truth"]))
-        by, unit = _listed(by), _listed(unit)
+        by, unit = _column_names(by), _column_names(unit)
         _require_columns(frame, unit)
         columns, tables = [*by, *_TESTS], []
         for key, group in _groups(frame, by):
@@ -261,7 +261,7 @@ def _floats(frame: pd.DataFrame, column: str) -> Floats:
     return frame[column].to_numpy(dtype=np.float64)
 
 
-def _listed(columns: str | Sequence[str]) -> list[str]:
+def _column_names(columns: str | Sequence[str]) -> list[str]:
     return [columns] if isinstance(columns, str) else list(columns)
 
 
@@ -396,7 +396,7 @@ def simulate(
     simulated = [
         simulated_run(name, target, truths[run], chosen, target_measure, models)
         for name, target, run, models in tracked(
-            _taken(incomplete, truths, chosen, _pool_cutoff(truths, complete, target_measure, chosen), labels),
+            _evaluations(incomplete, truths, chosen, _pool_cutoff(truths, complete, target_measure, chosen), labels),
             "simulations",
             shown=progress,
             total=len(incomplete) * len(truths) if isinstance(incomplete, Sized) else None,
@@ -435,7 +435,7 @@ def _pool_cutoff(
     return max([depth, *map(int, cutoffs)])
 
 
-def _taken(
+def _evaluations(
     incomplete: Iterable[Any],
     truths: Mapping[str, TrueScores],
     estimators: Sequence[ScoreEstimator],

@@ -51,7 +51,7 @@ def _named_as(measure: Any, measures: Sequence[str]) -> str:
 def require_means(names: Iterable[str]) -> None:
     """Refuse measures whose value for a collection is not a mean over topics: sums of counts, ratios of means."""
     for name in names:
-        for measure in _parsed(name):
+        for measure in _named_measures(name):
             is_ratio = is_ratio_of_means(str(measure))
             if is_ratio or not is_mean(measure):
                 raise ParameterError(
@@ -61,7 +61,7 @@ def require_means(names: Iterable[str]) -> None:
                 )
 
 
-def _parsed(name: str) -> list[ir_measures.Measure]:
+def _named_measures(name: str) -> list[ir_measures.Measure]:
     """Parse a name of ir_measures or trec_eval (pt.Experiment writes both); empty for an unknown name."""
     try:
         return measures_from(name)

@@ -86,7 +86,7 @@ def verdict_of(result: Any, measure: str, *, few: str = "") -> str:
     n_significant = int(pairs["significant"].sum())
     if not n_significant:
         high, low = means.index[0], means.index[-1]
-        ends = [f"{means[name]:.3f} ({_named(result, measure, name)})" for name in (low, high)]
+        ends = [f"{means[name]:.3f} ({_flagged_name(result, measure, name)})" for name in (low, high)]
         span = f"the means range from {' to '.join(ends)}"
         systems = f"two of the {len(means)} systems"
         none = f"no {systems} differ significantly"
@@ -105,29 +105,31 @@ def verdict_of(result: Any, measure: str, *, few: str = "") -> str:
     topics = counted(pairs["n_qids"], "topic")
     return (
         f"{_by(measure)}, {n_significant} of {len(pairs)} pairs of systems {differ} significantly over {topics}: "
-        f"{_named(result, measure, best)} has the {end} mean, {means[best]:.3f}, and {rivals}."
+        f"{_flagged_name(result, measure, best)} has the {end} mean, {means[best]:.3f}, and {rivals}."
     )
 
 
 def _of_two(result: Any, measure: str, pair: pd.Series[Any], means: pd.Series[Any], *, few: str) -> str:
-    a, b = (_named(result, measure, pair[side]) for side in ("name_a", "name_b"))
+    a, b = (_flagged_name(result, measure, pair[side]) for side in ("name_a", "name_b"))
     both, topics = f"{means[pair['name_a']]:.3f} against {means[pair['name_b']]:.3f}", counted(pair["n_qids"], "topic")
     # Measures of linking count correct answers, which values alone do not tell.
     if pd.notna(pair["wins"]) and pair["wins"] == pair["losses"] == 0:
         return f"{_by(measure)}, {a} and {b} score the same on each of {topics}: {both}."
-    ends = f"{100 * pair['level']:g}% interval {_signed(pair['low'])} to {_signed(pair['high'])}, "
+    ends = f"{100 * pair['level']:g}% interval {_signed_text(pair['low'])} to {_signed_text(pair['high'])}, "
     p_value = f"p < {_LEAST:g}" if pair["p_adjusted"] < _LEAST else f"p = {pair['p_adjusted']:.4f}"
     how = f"{ends if math.isfinite(pair['high'] - pair['low']) else ''}{p_value}, {topics}"
     if pair["significant"]:
         more = "higher" if pair["diff"] > 0 else "lower"
-        return f"{_by(measure)}, {a} scores {more} than {b}: {both}, a difference of {_signed(pair['diff'])} ({how})."
+        return (
+            f"{_by(measure)}, {a} scores {more} than {b}: {both}, a difference of {_signed_text(pair['diff'])} ({how})."
+        )
     none = f"{a} and {b} do not differ significantly"
     if few:
         none = f"this test cannot find a difference between {a} and {b} with so few {few}"
-    return f"{_by(measure)}, {none}: {both}, a difference of {_signed(pair['diff'])} ({how})."
+    return f"{_by(measure)}, {none}: {both}, a difference of {_signed_text(pair['diff'])} ({how})."
 
 
-def _named(result: Any, measure: str, name: object) -> str:
+def _flagged_name(result: Any, measure: str, name: object) -> str:
     flags = result.flags
     flagged = ((flags["measure"] == measure) & (flags["name"] == name) & (flags["flag"] != "")).any()
     return printable(name) + (FLAGGED if flagged else "")
@@ -137,7 +139,7 @@ def _by(measure: str) -> str:
     return f"By {measure}{' (lower is better)' * (better(measure) == 'lower')}"
 
 
-def _signed(number: float) -> str:
+def _signed_text(number: float) -> str:
     return f"{number:.3f}".replace("-", "−")
 
 
@@ -146,14 +148,15 @@ def _of_baseline(result: Any, measure: str, pairs: pd.DataFrame, means: pd.Serie
     differ, rest = pairs[pairs["significant"]], pairs[~pairs["significant"]]
     groups = {"higher": differ[differ["diff"] > 0], "lower": differ[differ["diff"] < 0]}
     statements = [
-        f"{listed(_named(result, measure, name) for name in group['name_a'])} score{'s' * (len(group) == 1)} {what}"
+        f"{listed(_flagged_name(result, measure, name) for name in group['name_a'])} "
+        f"score{'s' * (len(group) == 1)} {what}"
         for what, group in groups.items()
         if len(group)
     ]
     if len(rest):
-        names = listed(_named(result, measure, name) for name in rest["name_a"])
+        names = listed(_flagged_name(result, measure, name) for name in rest["name_a"])
         statements.append(f"{names} {'does' if len(rest) == 1 else 'do'} not differ significantly from it")
-    base, topics = _named(result, measure, baseline), counted(pairs["n_qids"], "topic")
+    base, topics = _flagged_name(result, measure, baseline), counted(pairs["n_qids"], "topic")
     return f"{_by(measure)}, against {base} ({means[baseline]:.3f}, {topics}): {'; '.join(statements)}."
 
 

@@ -165,7 +165,7 @@ def values_of(
     external = [measure for measure in measures if not isinstance(measure, Measure)]
     judgments = target.of_topics(target_topics)
     run = run.only(target_topics)
-    rows = _evaluated(internal, judgments, run, longest) if internal else []
+    rows = _chunk_values(internal, judgments, run, longest) if internal else []
     # Measures that may depend on other topics need all judgments, and so do judgments made from intents.
     alone = target.intents is None and all(map(is_topicwise, external))
     rows += external_values(external, judgments if alone else target, run, warned=True)
@@ -175,7 +175,7 @@ def values_of(
     return values
 
 
-def _evaluated(
+def _chunk_values(
     measures: Sequence[Measure], target: EvaluationTarget, run: Run, longest: int
 ) -> list[tuple[str, ir_measures.Measure, float]]:
     """Values of measures of this package, with an additional list as long as the longest list of all chunks."""

@@ -210,15 +210,15 @@ def on_cluster(
 
         def sent(item: T) -> Any:
             try:
-                packed, shared = _packed((Sent(function), item))
+                packed, shared = _pickle((Sent(function), item))
             except Exception as error:
                 raise unsendable("client=", error) from error
             for value in shared:
                 if id(value) not in kept:
                     # A task, because scattered data are lost with the worker that holds them.
-                    kept[id(value)] = value, _submitted(cluster, _unpacked, _packed(value.value)[0])
+                    kept[id(value)] = value, _future(cluster, _object, _pickle(value.value)[0])
             values = [kept[id(value)][1] for value in shared]
-            return _submitted(cluster, _called, packed, _version(), *values)
+            return _future(cluster, _called, packed, _version(), *values)
 
         def ahead() -> int:
             return _AHEAD * max(n_threads(cluster), 1)
@@ -226,7 +226,7 @@ def on_cluster(
         yield from windowed(items, sent, lambda future, _: _result(future, cluster), ahead, max_bytes)
 
 
-def _submitted(cluster: Any, *task: Any) -> Any:
+def _future(cluster: Any, *task: Any) -> Any:
     with warnings.catch_warnings():
         # A large frame in memory can only be sent.
         warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
@@ -315,7 +315,7 @@ def _called(packed: bytes, version: str, *values: Any) -> Any:
             f"client: a worker has vbterrier {_version()}, the process that asks {version}; install the same on both"
         )
     with _TURN:
-        function, item = _unpacked(packed, *values)
+        function, item = _object(packed, *values)
         try:
             return function(item)
         except FileError as error:
@@ -328,7 +328,7 @@ def _version() -> str:
     return __version__
 
 
-def _packed(what: Any) -> tuple[bytes, list[Shared]]:
+def _pickle(what: Any) -> tuple[bytes, list[Shared]]:
     """Return an object as a pickle without its shared values, and these values."""
     import cloudpickle  # type: ignore[import-untyped]
 
@@ -346,7 +346,7 @@ def _packed(what: Any) -> tuple[bytes, list[Shared]]:
     return stream.getvalue(), shared
 
 
-def _unpacked(packed: bytes, *values: Any) -> Any:
+def _object(packed: bytes, *values: Any) -> Any:
     class Unpickler(pickle.Unpickler):
         def persistent_load(self, number: int) -> Shared:
             return Shared(values[number])
@@ -388,7 +388,7 @@ def require_worker(cluster: Any) -> None:
     """Wait for a worker; a task makes adaptive clusters start one."""
     try:
         with _lost(cluster, *_losses()):
-            _submitted(cluster, _version).result(timeout=WORKER)
+            _future(cluster, _version).result(timeout=WORKER)
     except _distributed().TimeoutError as error:
         raise ServiceError(
             _address(cluster),

@@ -51,14 +51,14 @@ class Shared:
                     f"temporary files cannot be written ({error.strerror or error}): set TMPDIR to a folder with free "
                     "space, or leave out n_jobs="
                 ) from error
-        return _read, (f"{self._folder.name}/shared",)
+        return _shared_value, (f"{self._folder.name}/shared",)
 
 
 # Only the last value that this process has read, so that a long-lived process does not collect all.
 _kept: dict[str, Shared] = {}
 
 
-def _read(path: str) -> Shared:
+def _shared_value(path: str) -> Shared:
     import joblib
 
     if path not in _kept:
@@ -203,7 +203,7 @@ def in_processes(
     function = Sent(function)
 
     def sent(item: T) -> _Task:
-        tasks.append(_Task(item, _submitted(n, function, item)))
+        tasks.append(_Task(item, _future(n, function, item)))
         return tasks[-1]
 
     def received(task: _Task, others: Iterable[_Task]) -> R:
@@ -218,7 +218,7 @@ def in_processes(
             # All items in flight are lost with the process that died.
             for each in (task, *behind):
                 if each.is_lost:
-                    each.future = _submitted(n, function, each.item)
+                    each.future = _future(n, function, each.item)
         tasks.remove(task)
         result: R = _result(task.future, n_jobs)
         return result
@@ -244,7 +244,7 @@ def n_processes(n_jobs: int) -> int:
     return int(joblib.cpu_count())
 
 
-def _submitted(n: int, function: Callable[[T], R], item: T) -> Any:
+def _future(n: int, function: Callable[[T], R], item: T) -> Any:
     try:
         return _executor(n).submit(function, item)
     except BrokenExecutor:

@@ -196,7 +196,7 @@ def _is_counted(
         summaries = list(checkpoint.workers.mapped(partial(_part_summary, name, system, n_bytes), parts, **how))
     except SystemsError:
         return False
-    divided = _divided(name, parts, summaries, limit)
+    divided = _shared_topics(name, parts, summaries, limit)
     if divided is None:
         return False
     sizes = sum((summary.sizes for summary in summaries), Counter[str]())
@@ -205,7 +205,9 @@ def _is_counted(
     return True
 
 
-def _divided(name: str, parts: Sequence[Any], summaries: Sequence[_PartSummary], limit: int) -> list[list[str]] | None:
+def _shared_topics(
+    name: str, parts: Sequence[Any], summaries: Sequence[_PartSummary], limit: int
+) -> list[list[str]] | None:
     """The topics of each part that other parts hold, too; ``None`` if this process has to read the run."""
     filled = [number for number, summary in enumerate(summaries) if summary.sizes]
     if not filled:

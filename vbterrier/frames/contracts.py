@@ -16,7 +16,7 @@ import pyarrow as pa
 from vbterrier.errors import FileError, InputError, agreeing, choice, nearest, number, printable, warn
 from vbterrier.frames.columns import QRELS
 from vbterrier.frames.ids import FEW, Lookup, integers_of, keys_of, numbers_of, owner_of, repeated_pairs
-from vbterrier.frames.nested import table_of
+from vbterrier.frames.nested import nested_rows
 from vbterrier.frames.trectools import frame_of_trectools, is_trectools
 from vbterrier.kernels import fingerprints
 from vbterrier.remedies import FIRST_LABEL, UNIT
@@ -133,7 +133,7 @@ def _nested_table(data: Any, what: str, vocabulary: ColumnNames) -> pd.DataFrame
                 "ir_measures"
             )
     try:
-        frame = table_of(rows, vocabulary)
+        frame = nested_rows(rows, vocabulary)
     except ValueError as error:
         raise InputError(f"{what}: {error}") from error
     return frame.infer_objects()

@@ -272,7 +272,7 @@ def normalised(
         raise ParameterError(
             f"ids={excerpt(space)}: wanted one of {', '.join(SPACES)}, or the edition of a language, as 'dbpedia:de'"
         )
-    table = {} if mapping is None else table_of(mapping, "mapping")
+    table = {} if mapping is None else id_mapping(mapping, "mapping")
     form = _PLAIN.get(space)
     plain_ids: dict[tuple[str, str], str] = {}
     foreign: dict[str, str] = {}
@@ -297,11 +297,11 @@ def normalised(
             f"{name}: entity {first!r} is of {where}, wanted {space}{n}; ids of different spaces are different "
             "entities unless mapping= relates them: a table of entity_id and target"
         )
-    targets = {} if redirects is None else _followed(table_of(redirects, "redirects"), space)
+    targets = {} if redirects is None else _redirect_targets(id_mapping(redirects, "redirects"), space)
     return [targets.get(plain_ids[key], plain_ids[key]) for key in zip(ids, spaces, strict=True)]
 
 
-def table_of(table: Any, what: str) -> dict[str, str]:
+def id_mapping(table: Any, what: str) -> dict[str, str]:
     """Return a mapping of ids, from a mapping, or a frame with entity_id and target."""
     if isinstance(table, Mapping):
         table = pd.DataFrame({"entity_id": list(table), "target": list(table.values())}, dtype=object)
@@ -319,7 +319,7 @@ def table_of(table: Any, what: str) -> dict[str, str]:
     return dict(zip(frame["entity_id"], frame["target"], strict=True))
 
 
-def _followed(redirects: dict[str, str], space: str) -> dict[str, str]:
+def _redirect_targets(redirects: dict[str, str], space: str) -> dict[str, str]:
     """The last target of each redirect."""
     places = [place_of(entity, space) for entity in (*redirects, *redirects.values())]
     foreign = next((place for place in places if place[0] != space), None)

@@ -37,8 +37,8 @@ _MANY_OF = 4
 COMPARED = 1 << 16
 # Rows of a column that show how often neighbours share an object.
 _SAMPLED = 4096
-# How :func:`_folded` changes the characters of a byte: 0 not at all, so that ids of such bytes, as numbers, are in one
-# spelling; 1 to lower case; 2 percent signs, underscores, blanks, control characters and all beyond ASCII.
+# How :func:`_folded_text` changes the characters of a byte: 0 not at all, so that ids of such bytes, as numbers, are in
+# one spelling; 1 to lower case; 2 percent signs, underscores, blanks, control characters and all beyond ASCII.
 _CHANGES = np.full(256, 2, dtype=np.uint8)
 _CHANGES[list(b"!\"#$&'()*+,-./0123456789:;<=>?@[\\]^`abcdefghijklmnopqrstuvwxyz{|}~")] = 0
 _CHANGES[list(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ")] = 1
@@ -72,7 +72,7 @@ class Ids:
         """The form of each id that its spellings share, see :func:`near_matches`."""
         if self.folding == 0:
             return self.text
-        return pc.ascii_lower(self.text) if self.folding == 1 else _folded(self.text)
+        return pc.ascii_lower(self.text) if self.folding == 1 else _folded_text(self.text)
 
     @cached_property
     def folding(self) -> int:
@@ -185,7 +185,7 @@ def ids_of(column: Column, where: str) -> Ids:  # noqa: C901 - one error of each
         if text.type != pa.large_string():
             text = pc.cast(text, pa.large_string())
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-        raise InputError(_mixed(column, where)) from error
+        raise InputError(_mixed_types_message(column, where)) from error
     except OverflowError as error:
         raise InputError(f"{where}: holds an integer beyond 64 bits; cast with .astype(str) at the source") from error
     except UnicodeEncodeError as error:
@@ -341,7 +341,7 @@ def numbers_of(column: pd.Series[Any], where: str, whose: Callable[[int], str] |
     if bad.any():
         row = int(np.argmax(bad))
         raise InputError(
-            f"{where}: row {row} holds {_quoted(column, row, whose)}, wanted a number; "
+            f"{where}: row {row} holds {_quoted_value(column, row, whose)}, wanted a number; "
             "repair or drop the row before evaluating"
         )
     return numbers
@@ -366,7 +366,7 @@ def integers_of(column: pd.Series[Any], where: str, whose: Callable[[int], str] 
     if bad.any():
         row = int(np.argmax(bad))
         raise InputError(
-            f"{where}: row {row} holds {_quoted(column, row, whose)}, wanted a whole number; "
+            f"{where}: row {row} holds {_quoted_value(column, row, whose)}, wanted a whole number; "
             "map graded or fractional judgments to integer grades first, as vbterrier.frames.in_units does"
         )
     return numbers.astype(np.int64)
@@ -389,7 +389,9 @@ def flags_of(column: pd.Series[Any], where: str) -> Bools:
     flags = [_FLAGS.get(str(value).strip().casefold()) for value in values]
     if None in flags:
         row = int(np.argmax(codes == flags.index(None)))
-        raise InputError(f"{where}: row {row} holds {_quoted(column, row, None)}, wanted 0 or 1, or true or false")
+        raise InputError(
+            f"{where}: row {row} holds {_quoted_value(column, row, None)}, wanted 0 or 1, or true or false"
+        )
     return np.array(flags, dtype=np.bool_)[codes] if len(column) else np.zeros(0, dtype=np.bool_)
 
 
@@ -434,7 +436,7 @@ class Lookup:
             self._narrow_searches -= 1
             near = _near_keys(self._keys, prints)
             if 2 * len(near) < len(self._keys):
-                keys_near, order, repeats = _sorted(self._keys[near])
+                keys_near, order, repeats = _sorted_keys(self._keys[near])
                 return keys_near, near[order], repeats
         return self._all
 
@@ -445,7 +447,7 @@ class Lookup:
 
     @cached_property
     def _all(self) -> tuple[Words, Ints, bool]:
-        return _sorted(self._keys)
+        return _sorted_keys(self._keys)
 
     @cached_property
     def _marks(self) -> Bools:
@@ -521,7 +523,7 @@ def _rough_keys(topics: Ints | None, ids: Ids, part: slice) -> Words:
     return fingerprints.rough_keys(codes, data, bounds[start : stop + 1])
 
 
-def _sorted(keys: Words) -> tuple[Words, Ints, bool]:
+def _sorted_keys(keys: Words) -> tuple[Words, Ints, bool]:
     """Return sorted keys, their positions, and True for repeated keys."""
     order = np.argsort(keys)
     in_order = keys[order]
@@ -584,7 +586,7 @@ def near_match_text(pairs: list[tuple[str, str]], kind: str, other: str) -> str:
     )
 
 
-def _folded(text: Any) -> Any:
+def _folded_text(text: Any) -> Any:
     """Text in lower case and compatibility form, decoded, with a space for blanks and underscores."""
     encoded = pc.match_substring(text, "%")
     if pc.any(encoded).as_py():
@@ -610,7 +612,7 @@ def _is_text(kind: pa.DataType) -> bool:
     return str(kind) in {"string", "large_string", "string_view", "null"}
 
 
-def _quoted(column: pd.Series[Any], row: int, whose: Callable[[int], str] | None) -> str:
+def _quoted_value(column: pd.Series[Any], row: int, whose: Callable[[int], str] | None) -> str:
     value = column.iloc[row]
     return repr(value.item() if isinstance(value, np.generic) else value) + ("" if whose is None else whose(row))
 
@@ -621,7 +623,7 @@ def _refuse_missing(column: Column, where: str) -> None:
         raise InputError(f"{where}: row {int(np.argmax(missing))} has no id; repair or drop the row before evaluating")
 
 
-def _mixed(column: Column, where: str) -> str:
+def _mixed_types_message(column: Column, where: str) -> str:
     kinds = pd.Series(column).map(lambda value: type(value).__name__)
     row = int(np.argmax((kinds != kinds.iloc[0]).to_numpy()))
     return (

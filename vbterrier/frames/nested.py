@@ -1,6 +1,6 @@
 """Nested objects as tables: dictionaries of dictionaries, lists of records, and the documents of evaluation tools.
 
-Objects of Python and of JSON have the same shapes; see :func:`table_of`.
+Objects of Python and of JSON have the same shapes; see :func:`nested_rows`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def is_nested(data: Any) -> bool:
     return nested or is_list or _hits(data) is not None or next(_rated_groups(data), None) is not None
 
 
-def table_of(data: Any, vocabulary: ColumnNames) -> pd.DataFrame:
+def nested_rows(data: Any, vocabulary: ColumnNames) -> pd.DataFrame:
     """Return the rows of a nested object, with the names of columns of this package; values are not converted.
 
     - a list of records, tuples with names included
@@ -72,7 +72,7 @@ def table_of(data: Any, vocabulary: ColumnNames) -> pd.DataFrame:
     ValueError
         Another shape; the message says what was found and wanted.
     """
-    data = _searched(data)
+    data = _search_hits(data)
     if isinstance(data, Mapping):
         for read in _SHAPES:
             frame = read(data, vocabulary)
@@ -81,7 +81,7 @@ def table_of(data: Any, vocabulary: ColumnNames) -> pd.DataFrame:
     return _of_records(data, vocabulary)
 
 
-def _searched(data: Any) -> Any:
+def _search_hits(data: Any) -> Any:
     """The documents in the answer of a search of OpenSearch or Elasticsearch; other objects as they are."""
     hits = _hits(data) if isinstance(data, Mapping) else None
     if hits is None:
@@ -110,9 +110,9 @@ def _columns(data: Mapping[str, Any], vocabulary: ColumnNames) -> pd.DataFrame |
         and vocabulary.knows(list(data))
         and all(isinstance(value, (Mapping, list)) for value in data.values())
     ):
-        return _renamed(pd.DataFrame(data, dtype=object).reset_index(drop=True), vocabulary)
+        return _renamed_columns(pd.DataFrame(data, dtype=object).reset_index(drop=True), vocabulary)
     if "columns" in data and isinstance(data.get("data"), list):
-        return _renamed(pd.DataFrame(data["data"], columns=data["columns"], dtype=object), vocabulary)
+        return _renamed_columns(pd.DataFrame(data["data"], columns=data["columns"], dtype=object), vocabulary)
     return None
 
 
@@ -131,7 +131,7 @@ def _texts(data: Mapping[str, Any], vocabulary: ColumnNames) -> pd.DataFrame | N
     return pd.DataFrame({key: list(data), texts[0]: list(data.values())}, dtype=object) if texts else None
 
 
-def _rated(data: Mapping[str, Any], vocabulary: ColumnNames) -> pd.DataFrame | None:
+def _rre_ratings(data: Mapping[str, Any], vocabulary: ColumnNames) -> pd.DataFrame | None:
     """Ratings of the Rated Ranking Evaluator."""
     if not {"qid", "docno"} <= set(vocabulary.named):
         return None
@@ -192,7 +192,7 @@ def _is_object(row: Mapping[str, Any], vocabulary: ColumnNames) -> bool:
     return _list_in(row) is not None or "docno" in _DOCUMENT.renamed(list(row))
 
 
-_SHAPES = (_columns, _numbers_of_pairs, _rated, _texts, _queries)
+_SHAPES = (_columns, _numbers_of_pairs, _rre_ratings, _texts, _queries)
 
 
 def _of_records(items: Iterable[Any], vocabulary: ColumnNames) -> pd.DataFrame:
@@ -220,7 +220,7 @@ def _in_columns(records: Sequence[Mapping[str, Any]], vocabulary: ColumnNames) -
     return rows
 
 
-def _renamed(frame: pd.DataFrame, vocabulary: ColumnNames) -> pd.DataFrame:
+def _renamed_columns(frame: pd.DataFrame, vocabulary: ColumnNames) -> pd.DataFrame:
     return frame.set_axis(vocabulary.renamed([str(name) for name in frame.columns]), axis=1)
 
 
@@ -273,7 +273,7 @@ def records_of(item: Any, vocabulary: ColumnNames) -> list[dict[str, Any]]:
     if isinstance(beside, list) and isinstance(documents, list):
         if len(beside) != len(documents):
             raise ValueError(f"has {len(documents)} {inner} and {len(beside)} numbers beside them; wanted one for each")
-        documents = [_paired(document, number, value) for document, number in zip(documents, beside, strict=True)]
+        documents = [_with_number(document, number, value) for document, number in zip(documents, beside, strict=True)]
     records = [{**about, **document} for document in _documents(documents, value, is_judged="docno" in about)]
     names = {simplified(name) for name in records[0]} if records else set()
     if value == "score" and names & _LABELS and not names & _PLACES:
@@ -302,7 +302,7 @@ def _list_in(item: Mapping[str, Any]) -> str | None:
     return next((words[name] for name in names if name in words), None)
 
 
-def _paired(document: Any, number: Any, value: str) -> dict[str, Any]:
+def _with_number(document: Any, number: Any, value: str) -> dict[str, Any]:
     return {**document, value: number} if isinstance(document, Mapping) else {"docno": document, value: number}
 
 
@@ -318,7 +318,11 @@ def _documents(documents: Any, value: str, *, is_judged: bool = False) -> Iterat
             yield from graded
             return
         for docno, about in documents.items():
-            yield {**_gained(about), "docno": docno} if isinstance(about, Mapping) else {"docno": docno, value: about}
+            yield (
+                {**_document_members(about), "docno": docno}
+                if isinstance(about, Mapping)
+                else {"docno": docno, value: about}
+            )
         return
     for place, document in enumerate(documents, 1):
         hit = document.get("hit") if isinstance(document, Mapping) else None
@@ -326,23 +330,23 @@ def _documents(documents: Any, value: str, *, is_judged: bool = False) -> Iterat
         if isinstance(record, Mapping):
             values = list(record.values())
             if len(values) == 1 and isinstance(values[0], Mapping):
-                yield {**_gained(values[0]), "docno": next(iter(record))}
+                yield {**_document_members(values[0]), "docno": next(iter(record))}
             elif is_judged:
                 yield dict(record)
             else:
                 yield dict(zip(_DOCUMENT.renamed(list(map(str, record))), values, strict=True))
         elif isinstance(record, (list, tuple)):
-            yield _numbered(record, value)
+            yield _document_fields(record, value)
         else:
             yield {"docno": record, **({"rank": place} if value == "score" else {})}
 
 
-def _gained(about: Mapping[str, Any]) -> dict[str, Any]:
+def _document_members(about: Mapping[str, Any]) -> dict[str, Any]:
     """The members of a document; the Rated Ranking Evaluator calls a label the gain."""
     return {"label" if name == "gain" else str(name): value for name, value in about.items()}
 
 
-def _numbered(document: Sequence[Any], value: str) -> dict[str, Any]:
+def _document_fields(document: Sequence[Any], value: str) -> dict[str, Any]:
     """A document as id and number, or as id, rank and number."""
     number = document[-1] if len(document) > 1 else None
     if len(document) not in (2, 3) or isinstance(number, bool) or not isinstance(number, (Number, str, type(None))):

@@ -116,7 +116,7 @@ def systems_in(frame: pd.DataFrame, system: str | None, what: str) -> tuple[Any,
     if system is None and frame[column].isna().any() and not frame.duplicated(["qid", "docno"]).any():
         # Pipelines that join runs keep such a column of one of them.
         return None
-    numbers, names = _coded(frame[column], f"{what} column {column!r}")
+    numbers, names = _codes(frame[column], f"{what} column {column!r}")
     if system is None and not _repeats(frame, numbers, what):
         raise InputError(
             f"{what}: column {column!r} has {len(names)} values ({examples(names)}), and no document or rank of a "
@@ -136,9 +136,9 @@ def _system_column(frame: pd.DataFrame, system: str | None, what: str) -> Any:
         return None
     first, *others = varying
     if others:
-        number = _coded(frame[first], f"{what} column {first!r}")[0]
+        number = _codes(frame[first], f"{what} column {first!r}")[0]
         for other in others:
-            pairs = pd.DataFrame({"one": number, "two": _coded(frame[other], f"{what} column {other!r}")[0]})
+            pairs = pd.DataFrame({"one": number, "two": _codes(frame[other], f"{what} column {other!r}")[0]})
             distinct = pairs.drop_duplicates()
             if distinct["one"].duplicated().any() or distinct["two"].duplicated().any():
                 raise InputError(
@@ -183,7 +183,7 @@ def varies(column: pd.Series[Any]) -> bool:
         return len(set(map(repr, values))) > 1
 
 
-def _coded(column: pd.Series[Any], where: str) -> tuple[Ints, list[str]]:
+def _codes(column: pd.Series[Any], where: str) -> tuple[Ints, list[str]]:
     """The number of the value of each row, and the values as text, in order of appearance."""
     missing = column.isna().to_numpy()
     if missing.any() and not missing.all():

@@ -74,14 +74,14 @@ def results_of(
     if plan == "prefix":
         n = _n_common(list(pipelines.values())) if 1 < len(pipelines) == len(systems) else 0
         if n:
-            batches, before = _transformed(next(iter(pipelines.values()))[:n], batches)
+            batches, before = _stage_results(next(iter(pipelines.values()))[:n], batches)
             pipelines = {place: stages[n:] for place, stages in pipelines.items()}
         else:
             warn(f"precompute_prefix: the {len(systems)} systems have no first stage in common, and each is run alone")
     groups = [pipelines] if plan == "tree" else [{place: stages} for place, stages in pipelines.items()]
     with pt.tqdm(total=len(pipelines), desc="vbterrier.Experiment", unit="system", disable=not progress) as bar:
         for group in groups:
-            for place, frames, elapsed in _walked(group, batches, 0.0):
+            for place, frames, elapsed in _pipeline_results(group, batches, 0.0):
                 # Without results, one empty frame keeps the columns.
                 frame = pd.concat([frame for frame in frames if len(frame)] or frames[:1], ignore_index=True)
                 loaded[place], times[place] = require_results(frame, names[place], topics), (before, elapsed)
@@ -108,7 +108,7 @@ def _n_common(stages: Sequence[tuple[Any, ...]]) -> int:
     return n
 
 
-def _transformed(stages: Sequence[Any], batches: list[pd.DataFrame]) -> tuple[list[pd.DataFrame], float]:
+def _stage_results(stages: Sequence[Any], batches: list[pd.DataFrame]) -> tuple[list[pd.DataFrame], float]:
     """Results of stages on batches, and milliseconds."""
     pipeline = stages[0] if len(stages) == 1 else pt.Compose(*stages)
     started = time.perf_counter()
@@ -116,7 +116,7 @@ def _transformed(stages: Sequence[Any], batches: list[pd.DataFrame]) -> tuple[li
     return results, (time.perf_counter() - started) * _MILLISECONDS
 
 
-def _walked(
+def _pipeline_results(
     stages: Mapping[int, tuple[Any, ...]], batches: list[pd.DataFrame], elapsed: float
 ) -> Iterator[tuple[int, list[pd.DataFrame], float]]:
     """Yield the results of pipelines on what the stages before them returned; a group shares its first stages."""
@@ -133,8 +133,10 @@ def _walked(
             same_start[number] = stages_left
     for group in groups:
         n = _n_common(list(group.values()))
-        results, spent = _transformed(next(iter(group.values()))[:n], batches)
-        yield from _walked({number: stages_left[n:] for number, stages_left in group.items()}, results, elapsed + spent)
+        results, spent = _stage_results(next(iter(group.values()))[:n], batches)
+        yield from _pipeline_results(
+            {number: stages_left[n:] for number, stages_left in group.items()}, results, elapsed + spent
+        )
 
 
 def validate(systems: Iterable[tuple[Any, Any]], topics: pd.DataFrame, columns: Sequence[str], policy: str) -> None:

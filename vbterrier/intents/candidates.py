@@ -110,7 +110,7 @@ class CandidateIntents(IntentOperators, IntentStage):
         nil: Any = self.nil
         links, scale = _no_links(), "score"
         if len(inp) and not callable(getattr(self.source, "link", None)):
-            links = _retrieved(self.source(inp), inp)
+            links = _retriever_links(self.source(inp), inp)
         elif len(inp):
             # Equal texts are linked once.
             text, distinct = pd.factorize(inp["query"])
@@ -230,7 +230,7 @@ def _require_topics(inp: pd.DataFrame) -> None:
         )
 
 
-def _retrieved(results: pd.DataFrame, inp: pd.DataFrame) -> pd.DataFrame:
+def _retriever_links(results: pd.DataFrame, inp: pd.DataFrame) -> pd.DataFrame:
     """Return the results of a retriever over entities as links, with the whole query as the mention."""
     if not len(results):
         return _no_links()

@@ -426,7 +426,7 @@ def oracle_success(
         require_same_kind(all_intents.qid, all_tags.qid, "intents column 'qid'", "tags column 'qid'")
     rows, intent = all_tags.of_intents(all_intents)
     if documents is not None:
-        shown = _shown(documents, all_intents, all_intents.topic[intent], all_tags.docno.take(rows))
+        shown = _allowed_positions(documents, all_intents, all_intents.topic[intent], all_tags.docno.take(rows))
         rows, intent = rows[shown], intent[shown]
     success, exact = _best_success(all_intents, all_tags, cutoff, nil, rows, intent)
     method = np.where(exact, "exact", "greedy").astype(object)
@@ -449,7 +449,7 @@ def _best_success(
     return np.minimum(np.maximum(success, nothing), 1.0), exact
 
 
-def _shown(documents: Any, intents: Intents, topic: Ints, docno: Ids) -> Ints:
+def _allowed_positions(documents: Any, intents: Intents, topic: Ints, docno: Ids) -> Ints:
     """Return the positions of the allowed pairs of topic and document."""
     frame = documents_of(documents)
     allowed = ids_of(frame["docno"], "documents column 'docno'")

@@ -136,7 +136,7 @@ def by_name(groups: MergedCandidates, kb: Any, topics: Sequence[str]) -> MergedC
     index = np.arange(len(key))
     stays = ~groups.may_merge | (groups.has_id & repeated[key])
     key = np.where(stays, len(key) + index, key)
-    for one, other in _aliased(groups, kb):
+    for one, other in _alias_pairs(groups, kb):
         key[one] = key[other]
     merged = groups.merged(key)
     before, after = (np.bincount(some.topic[some.may_merge], minlength=len(topics)) for some in (groups, merged))
@@ -147,7 +147,7 @@ def by_name(groups: MergedCandidates, kb: Any, topics: Sequence[str]) -> MergedC
     return merged
 
 
-def _aliased(groups: MergedCandidates, kb: Any) -> Iterator[tuple[int, int]]:
+def _alias_pairs(groups: MergedCandidates, kb: Any) -> Iterator[tuple[int, int]]:
     """Yield pairs of a candidate outside the knowledge base and the only candidate that has its name as an alias."""
     unknown = np.flatnonzero(~groups.has_id & groups.may_merge & (groups.names != ""))
     if kb is None or not len(unknown):
@@ -322,7 +322,7 @@ class Dedup(IntentStage):
             groups = by_similarity(groups, self.similarity, embedded(self.embedder))
         elif self.judge is not None:
             groups = by_similarity(groups, self.similarity, judged(self.judge))
-        return _merged(candidates, groups)
+        return _representatives(candidates, groups)
 
     def _resolve(self, ids: list[str]) -> list[str]:
         return ids if self.kb is None else list(self.kb.resolve(ids))
@@ -361,7 +361,7 @@ def _alias_mapping(aliases: Any) -> dict[str, str]:
     return {one: other for one, other in made.items() if one != other}
 
 
-def _merged(candidates: Candidates, groups: MergedCandidates) -> pd.DataFrame:
+def _representatives(candidates: Candidates, groups: MergedCandidates) -> pd.DataFrame:
     """Return the representative rows of the groups, in input order, with the input ids, most probable first."""
     group = groups.of_row
     rank = ranks(np.round(candidates.prob, DIGITS), group, candidates.tie)

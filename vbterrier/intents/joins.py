@@ -72,7 +72,7 @@ def join_intents(*sources: Any, method: str = "mean", weights: Sequence[float] |
     if any(map(is_pipeline, sources)):
         raise ParameterError("join_intents: found frames and stages; run the stages on the topics first")
     frames = [named("intents", one) for one in sources]
-    return _joined(frames, method, weights)
+    return _joined_candidates(frames, method, weights)
 
 
 def _check(sources: Sequence[Any], method: str, weights: Sequence[float] | None) -> None:
@@ -88,7 +88,7 @@ def _check(sources: Sequence[Any], method: str, weights: Sequence[float] | None)
             number("weights", one, low=0, open_low=True)
 
 
-def _joined(frames: Sequence[pd.DataFrame], method: str, weights: Sequence[float] | None) -> pd.DataFrame:
+def _joined_candidates(frames: Sequence[pd.DataFrame], method: str, weights: Sequence[float] | None) -> pd.DataFrame:
     parts = []
     first: Candidates | None = None
     for place, frame in enumerate(frames):
@@ -107,7 +107,7 @@ def _joined(frames: Sequence[pd.DataFrame], method: str, weights: Sequence[float
     has_candidate = table.groupby("qid", sort=False)["_counts"].transform("any")
     table = table[table["_counts"] | ~has_candidate]
     weight = np.ones(len(frames)) if weights is None else np.asarray(weights, dtype=np.float64)
-    share = _appended(table) if method == "append" else table["prob"] * weight[table["_source"]]
+    share = _appended_weights(table) if method == "append" else table["prob"] * weight[table["_source"]]
     by = table.assign(prob=share).groupby(_KEY, sort=False)["prob"]
     prob = (by.sum() if method == "mean" else by.max()).reset_index()
     prob["prob"] /= prob.groupby("qid", sort=False)["prob"].transform("sum")
@@ -119,7 +119,7 @@ def _joined(frames: Sequence[pd.DataFrame], method: str, weights: Sequence[float
     return made.iloc[np.lexsort(keys)].reset_index(drop=True)
 
 
-def _appended(table: pd.DataFrame) -> np.ndarray:
+def _appended_weights(table: pd.DataFrame) -> np.ndarray:
     """Weights of candidates by source, those of later sources below the least of the earlier ones; repeats have 0."""
     weight = np.zeros(len(table))
     rows = pd.Series(np.arange(len(table)), index=table.index)
@@ -184,7 +184,7 @@ class JoinedIntents(IntentOperators, IntentStage):
                 raise InputError(
                     f"{stage!r}: gives no intents (qid, entity_id, prob), found {', '.join(frame.columns)}"
                 )
-        made = _joined(frames, self.method, self.weights)
+        made = _joined_candidates(frames, self.method, self.weights)
         order = np.argsort(pd.Index(inp["qid"]).get_indexer(made["qid"]), kind="stable")
         made = made.iloc[order].reset_index(drop=True)
         alone = made["entity_id"].eq(NIL) & ~made.duplicated("qid", keep=False)

@@ -109,13 +109,13 @@ def _objects(text: str, members: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Yield the objects in a text that have each of the members once."""
     if len(members) == 1:
         fenced = _FENCED.fullmatch(text)
-        listed = _decoded(fenced[1] if fenced else text, 0)
+        listed = _json_value(fenced[1] if fenced else text, 0)
         if type(listed[0]) is list and not (fenced[1] if fenced else text)[listed[1] :].strip():
             yield {members[0]: listed[0]}
             return
     place = text.find("{")
     while place >= 0:
-        value, end = _decoded(text, place)
+        value, end = _json_value(text, place)
         names = [name for name, _ in value] if type(value) is tuple else []
         is_reply = all(names.count(member) == 1 for member in members)
         if is_reply:
@@ -124,7 +124,7 @@ def _objects(text: str, members: Sequence[str]) -> Iterator[dict[str, Any]]:
         place = text.find("{", end if is_reply else place + 1)
 
 
-def _decoded(text: str, place: int) -> tuple[Any, int]:
+def _json_value(text: str, place: int) -> tuple[Any, int]:
     """Return the JSON value that begins at a place, and its end; ``None`` if there is none."""
     try:
         return _DECODER.raw_decode(text, place)
@@ -208,7 +208,7 @@ class _Model:
         return json_reply(self.ask, self.prompt.format(**texts), self.members, **options)
 
 
-def _listed(group: pd.DataFrame) -> str:
+def _numbered_list(group: pd.DataFrame) -> str:
     """The candidates of a query, numbered from 1."""
     shown = [name for name in _SHOWN if name in group.columns]
     rows = group[shown].astype(object).itertuples(index=False, name=None)
@@ -365,7 +365,7 @@ class ModelProbabilities(IntentStage):
                 continue
             row = next(group.itertuples(index=False))
             try:
-                reply = self._model.reply(row, query=str(row.query), candidates=_listed(group))
+                reply = self._model.reply(row, query=str(row.query), candidates=_numbered_list(group))
                 prob[here] = _probabilities(reply["probabilities"], len(here))
             except ReplyError as error:
                 failures.append((qid, str(error)))
@@ -455,7 +455,7 @@ class ModelTagger:
             query = document.get("query", group["query"].iloc[0] if "query" in group.columns else None)
             if query is None:
                 raise InputError("documents: wanted a column query, in them or in the intents")
-            prompt_fields = {"query": str(query), "candidates": _listed(group), "text": str(row[self.field])}
+            prompt_fields = {"query": str(query), "candidates": _numbered_list(group), "text": str(row[self.field])}
             try:
                 reply = self._model.reply(row, **prompt_fields)
                 full, part = (reply_numbers(reply[name], 1, len(listed)) for name in ("full", "part"))

@@ -84,7 +84,7 @@ def violations(
     matches = pairs[["pair", "entity_id", "attribute", "place"]].merge(facts, on=["entity_id", "attribute"])
     violated = np.full(len(pairs), unknown)
     violated[matches["pair"]] = 1.0
-    satisfied = np.concatenate([_satisfied(matches, table), _respelt(matches, table, kb, spellings or {})])
+    satisfied = np.concatenate([_satisfied_pairs(matches, table), _respelt(matches, table, kb, spellings or {})])
     violated[satisfied] = 0.0
     _warn_of_unknown_values(matches, table, satisfied, kb, candidates.topics)
     # NIL is not an entity and violates no constraint.
@@ -118,7 +118,7 @@ def _require_attributes(constraints: pd.DataFrame, facts: pd.DataFrame, kb: Attr
         )
 
 
-def _satisfied(facts: pd.DataFrame, constraints: pd.DataFrame) -> Ints:
+def _satisfied_pairs(facts: pd.DataFrame, constraints: pd.DataFrame) -> Ints:
     """Return the pairs with one of the wanted values."""
     each = constraints[["place", "values"]].explode("values")
     is_range = each["values"].map(lambda value: isinstance(value, Range)).to_numpy(dtype=bool)

@@ -256,7 +256,7 @@ def label_of(source: Any) -> str:
 def _label(value: Any, inside: tuple[int, ...]) -> str:
     """Return the label of a value; ``inside`` are the ids of what it is part of, which may contain itself."""
     if isinstance(value, partial):
-        values = [_described(one, inside) for one in (value.args, value.keywords)]
+        values = [_value_text(one, inside) for one in (value.args, value.keywords)]
         return f"partial {_label(value.func, inside)} {_digest(*values)}"
     if isinstance(value, FunctionType) and "<" in value.__qualname__ and id(value) not in inside:
         return f"{value.__qualname__} {_code_digest(value, (*inside, id(value)))}"
@@ -275,20 +275,20 @@ def _code_digest(function: FunctionType, inside: tuple[int, ...]) -> str:
         with contextlib.suppress(ValueError):
             around[name] = cell.cell_contents
     values = function.__code__, function.__defaults__, function.__kwdefaults__, around
-    return _digest(*(_described(one, inside) for one in values))
+    return _digest(*(_value_text(one, inside) for one in values))
 
 
-def _described(value: Any, inside: tuple[int, ...]) -> str:
+def _value_text(value: Any, inside: tuple[int, ...]) -> str:
     """Return a text of a value that functions use, in which order of sets and abbreviation play no part."""
     if isinstance(value, (str, int, float)) or value is None:
         return repr(value)
     if id(value) in inside:
         return "itself"
     if isinstance(value, CodeType):
-        return repr((value.co_code, value.co_names, [_described(one, inside) for one in value.co_consts]))
+        return repr((value.co_code, value.co_names, [_value_text(one, inside) for one in value.co_consts]))
     if isinstance(value, (dict, list, tuple, set, frozenset)):
         inside = (*inside, id(value))
-        parts = [_described(one, inside) for one in (value.items() if isinstance(value, dict) else value)]
+        parts = [_value_text(one, inside) for one in (value.items() if isinstance(value, dict) else value)]
         return type(value).__name__ + repr(sorted(parts) if isinstance(value, (set, frozenset)) else parts)
     if isinstance(value, (np.ndarray, pd.Series, pd.DataFrame)):
         frame = pd.DataFrame(np.ravel(value) if isinstance(value, np.ndarray) else value)

@@ -232,12 +232,12 @@ def removed_queries(kind: Ints, n_removed: int, n_draws: int, draws: np.random.G
     """
     gone = [
         np.bincount((N_CELLS * np.arange(len(picked))[:, None] + kind[picked]).ravel(), minlength=N_CELLS * len(picked))
-        for picked in _picked(len(kind), n_removed, n_draws, draws)
+        for picked in _sample_blocks(len(kind), n_removed, n_draws, draws)
     ]
     return np.concatenate(gone).reshape(-1, N_CELLS).astype(np.int64)
 
 
-def _picked(n: int, n_picked: int, n_draws: int, draws: np.random.Generator) -> Iterator[Ints]:
+def _sample_blocks(n: int, n_picked: int, n_draws: int, draws: np.random.Generator) -> Iterator[Ints]:
     """Yield blocks of samples of distinct queries, shape (rows, n_picked)."""
     step = max(1, _BLOCK // n)
     for done in range(0, n_draws, step):

@@ -456,7 +456,9 @@ def gammas(keys: Words, n_draws: int, quantiles: Singles, shape: NDArray[Any]) -
 def poissons(mean: Singles, uniform: Singles) -> NDArray[np.int32]:
     """Poisson numbers: quantiles at ``uniform``; of means above 16 by the Cornish-Fisher expansion."""
     zero = np.zeros(1, dtype=np.float32)
-    return _inverted(mean, mean, np.float32(1), np.exp(-mean), (np.broadcast_to(zero, mean.shape), mean), uniform)
+    return _recursive_quantiles(
+        mean, mean, np.float32(1), np.exp(-mean), (np.broadcast_to(zero, mean.shape), mean), uniform
+    )
 
 
 def binomials(size: Any, prob: Singles, uniform: Singles) -> NDArray[np.int32]:
@@ -466,10 +468,12 @@ def binomials(size: Any, prob: Singles, uniform: Singles) -> NDArray[np.int32]:
     """
     mean, odds = size * prob, prob / (np.float32(1) - prob)
     none = np.exp(size * np.log1p(-prob))
-    return _inverted(mean, mean * (1 - prob), 1 - 2 * prob, none, (-odds, (size + np.float32(1)) * odds), uniform)
+    return _recursive_quantiles(
+        mean, mean * (1 - prob), 1 - 2 * prob, none, (-odds, (size + np.float32(1)) * odds), uniform
+    )
 
 
-def _inverted(
+def _recursive_quantiles(
     mean: Singles,
     variance: Singles,
     third: Any,

@@ -220,11 +220,11 @@ def _noncentralities(df: Floats, tail: Floats, t: Floats) -> Floats:
         for start in range(0, len(rows), n_rows):
             each = rows[start : start + n_rows]
             u = np.linspace(low[each], high[each], int(size), axis=1)
-            result[each] = _solved(df[each, None], tail[each], t[each, None], u)
+            result[each] = _noncentrality_roots(df[each, None], tail[each], t[each, None], u)
     return result
 
 
-def _solved(df: Floats, tail: Floats, t: Floats, u: Floats) -> Floats:
+def _noncentrality_roots(df: Floats, tail: Floats, t: Floats, u: Floats) -> Floats:
     """Noncentralities by integrals over nodes u of the logarithm of s, shape (n, n_nodes)."""
     weights = np.exp(df * (u - np.expm1(2 * u) / 2))
     weights /= weights.sum(axis=1, keepdims=True)

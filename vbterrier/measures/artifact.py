@@ -151,13 +151,13 @@ class IntentSet(Shown, pt.Artifact):  # type: ignore[misc]
 
         path = path_of("path", path)
         Intents(intents, together=PARTS in frame_of(intents, "intents").columns)
-        tables = {_INTENTS: _table(intents, "intents")}
+        tables = {_INTENTS: _arrow_table(intents, "intents")}
         if tags is not None:
             Tags(tags)
-            tables[_TAGS] = _table(tags, "tags")
+            tables[_TAGS] = _arrow_table(tags, "tags")
         for name, frame, what in ((_TOPICS, topics, "topics"), (_LABELS, annotations, "annotations")):
             if frame is not None:
-                tables[name] = _table(frame, what)
+                tables[name] = _arrow_table(frame, what)
         meta = {"type": cls.ARTIFACT_TYPE, "format": cls.ARTIFACT_FORMAT, "package_hint": cls.ARTIFACT_PACKAGE_HINT}
         with new_folder(path) as part:
             for name, table in tables.items():
@@ -249,7 +249,7 @@ class IntentSet(Shown, pt.Artifact):  # type: ignore[misc]
         return f"IntentSet({str(self.path)!r})"
 
 
-def _table(data: Any, what: str) -> pa.Table:
+def _arrow_table(data: Any, what: str) -> pa.Table:
     """Convert a frame to Arrow, with ids as text."""
     frame = frame_of(data, what)
     frame = frame.assign(

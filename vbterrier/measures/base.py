@@ -282,7 +282,7 @@ def values_by_topic(measures: Iterable[Measure], scoring: Scoring) -> list[tuple
     return [(measure, values[measure]) for measure in ordered]
 
 
-def _prepared(measures: Iterable[Measure], qrels: pd.DataFrame) -> tuple[list[str], Any]:
+def _topics_and_evaluator(measures: Iterable[Measure], qrels: pd.DataFrame) -> tuple[list[str], Any]:
     """Topics of the qrels, and the function that evaluates runs against them, for hosts that average all topics."""
     for measure in measures:
         if measure.IS_OF_COLLECTION:
@@ -323,4 +323,4 @@ def _prepared(measures: Iterable[Measure], qrels: pd.DataFrame) -> tuple[list[st
     return target.topics, values
 
 
-PROVIDER = Provider(Measure, _prepared)
+PROVIDER = Provider(Measure, _topics_and_evaluator)

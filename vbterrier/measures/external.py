@@ -260,13 +260,13 @@ def _adhoc_values(
     whole = [measure for measure in others if measure not in of_first and measure not in sampled]
     if sampled:
         raw = integers_of(target.frame["label"], "qrels column 'label'")
-        yield from _calculated(sampled, target, qrels_of(target).assign(label=raw), ranking_of(run))
+        yield from _external_values(sampled, target, qrels_of(target).assign(label=raw), ranking_of(run))
     if of_first:
         labels = target.memo("labels by topic", partial(by_topic, qrels_of(target), "label"))
         ranking = ranking_of(run, max(measure["cutoff"] for measure in of_first))
-        yield from _calculated(of_first, target, labels, by_topic(ranking, "score"))
+        yield from _external_values(of_first, target, labels, by_topic(ranking, "score"))
     if whole:
-        yield from _calculated(whole, target, qrels_of(target), ranking_of(run))
+        yield from _external_values(whole, target, qrels_of(target), ranking_of(run))
 
 
 def _last_labels(target: EvaluationTarget) -> Judgments:
@@ -281,12 +281,12 @@ def _diversity_values(
         if measure.params.get("judged_only"):
             plain = type(measure)(**{key: value for key, value in measure.params.items() if key != "judged_only"})
             condensed = ranking.merge(qrels[["qid", "docno"]].drop_duplicates(), on=["qid", "docno"], how="inner")
-            for qid, _, value in _calculated([plain], target, qrels, condensed):
+            for qid, _, value in _external_values([plain], target, qrels, condensed):
                 yield qid, measure, value
         else:
             cutoff = measure.params.get("cutoff")
             first = ranking if cutoff is None else ranking.groupby("qid", sort=False).head(cutoff)
-            yield from _calculated([measure], target, qrels, first)
+            yield from _external_values([measure], target, qrels, first)
 
 
 def _of_subtopics(target: EvaluationTarget) -> EvaluationTarget:
@@ -340,15 +340,15 @@ def is_topicwise(measure: ir_measures.Measure) -> bool:
     return any(ENGINES[name].supports(measure) for name in TOPICWISE)
 
 
-def _calculated(
+def _external_values(
     measures: Sequence[ir_measures.Measure], target: EvaluationTarget, qrels: Any, ranking: Any
 ) -> list[tuple[str, ir_measures.Measure, float]]:
     """Values from frames or from nested dictionaries."""
     try:
         # Engines iterate over the rows of judgments, too, so this is done once for all runs.
         key = tuple(map(str, measures))
-        evaluator = target.evaluators.memo(key, lambda: ir_measures.evaluator(measures, _renamed(qrels)))
-        metrics = list(evaluator.iter_calc(_renamed(ranking)))
+        evaluator = target.evaluators.memo(key, lambda: ir_measures.evaluator(measures, _with_ir_measures_names(qrels)))
+        metrics = list(evaluator.iter_calc(_with_ir_measures_names(ranking)))
     except (ValueError, TypeError, KeyError, AssertionError, RuntimeError, ArithmeticError) as error:
         names, remedy = ", ".join(map(str, measures)), "change the parameters"
         if isinstance(error, ZeroDivisionError):
@@ -375,7 +375,7 @@ def _warn_of_lost(metrics: list[Any], measures: Sequence[ir_measures.Measure], t
             warn(f"{measure}: {left_out} ({examples(lost)})")
 
 
-def _renamed(data: Any) -> Any:
+def _with_ir_measures_names(data: Any) -> Any:
     return data.rename(columns=TO_IR_MEASURES) if isinstance(data, pd.DataFrame) else data
 
 

@@ -66,7 +66,7 @@ def measures_from(*texts: str | ir_measures.Measure) -> list[ir_measures.Measure
     >>> measures_from("ndcg_cut_10", "recip_rank")
     [nDCG@10, RR]
     """
-    return [text if isinstance(text, ir_measures.Measure) else _parsed(text) for text in texts]
+    return [text if isinstance(text, ir_measures.Measure) else _measure(text) for text in texts]
 
 
 def distinct_measures(measures: Any, example: str = "BNDCG@10") -> list[ir_measures.Measure]:
@@ -115,7 +115,7 @@ def _missing_engine(measure: ir_measures.Measure) -> str:
 
 # Calls name the same few measures in many places.
 @lru_cache(maxsize=256)
-def _parsed(text: str) -> ir_measures.Measure:
+def _measure(text: str) -> ir_measures.Measure:
     name = str(text).strip()
     if _OF_TREC_EVAL.fullmatch(name) and name not in MEASURES and (translated := _of_trec_eval(name)):
         return translated
@@ -135,7 +135,7 @@ def _parsed(text: str) -> ir_measures.Measure:
     if not isinstance(node, ast.Name):
         raise ParameterError(f"{text!r}: {_FORM}")
     if node.id not in MEASURES:
-        raise ParameterError(f"{text!r}: no measure is called {node.id!r}.{_suggested(node.id, text)}")
+        raise ParameterError(f"{text!r}: no measure is called {node.id!r}.{_suggestion(node.id, text)}")
     kind = MEASURES[node.id]
     if cutoff is not None:
         arguments.append((kind.AT_PARAM, cutoff))
@@ -151,7 +151,7 @@ def _of_trec_eval(name: str) -> ir_measures.Measure | None:
     return translated[0] if translated else None
 
 
-def _suggested(name: str, text: str) -> str:
+def _suggestion(name: str, text: str) -> str:
     """Suggest the measure that other tools call so, with the cutoff and parameters of the text, or the nearest."""
     word = re.sub(r"[\W_]", "", name.casefold()).rstrip("0123456789")
     cutoff = name[len(name.rstrip("0123456789")) :]

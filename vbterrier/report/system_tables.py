@@ -430,7 +430,7 @@ def demo_report(save: Path | None = None) -> tuple[Answer, IntervalPicture, str]
         scores = score(systems, qrels, measures)
         complete = read_qrels(folder / "complete.txt")
         truth = score(systems, complete, [NAIVE])
-        rated = score(systems, _rated(systems, qrels, complete), [ESTIMATED])
+        rated = score(systems, _judgments_and_labels(systems, qrels, complete), [ESTIMATED])
     parts = [
         _verdicts(scores, rated, truth),
         rendered(summary(scores, "table"), "table", drop=LAST),
@@ -457,14 +457,14 @@ def _lesson(scores: Scores, rated: Scores, truth: Scores, following: str) -> Ans
     naive, complete = _differences(scores, NAIVE), _differences(truth, NAIVE)
     first, second = SYSTEMS
 
-    def better_of(difference: float) -> str:
+    def preferred(difference: float) -> str:
         return second if difference > 0 else first
 
     share = scores.means()[UNJUDGED][second]
     n_topics = int(scores.intervals["n_qids"].iloc[0])
     verdict = (
-        f"{NAIVE} prefers {better_of(naive)} ({second} - {first}: {naive:+.3f}) over {n_topics} topics, and complete "
-        f"judgments prefer {better_of(complete)} ({complete:+.3f}): {share:.0%} of the first documents of {second} are "
+        f"{NAIVE} prefers {preferred(naive)} ({second} - {first}: {naive:+.3f}) over {n_topics} topics, and complete "
+        f"judgments prefer {preferred(complete)} ({complete:+.3f}): {share:.0%} of the first documents of {second} are "
         "unjudged, and count as non-relevant."
     )
     bootstrapped, estimated, after = (
@@ -475,7 +475,7 @@ def _lesson(scores: Scores, rated: Scores, truth: Scores, following: str) -> Ans
     reason = (
         f"{BOOTSTRAPPED} draws their grades ({bootstrapped:+.3f}), and {ESTIMATED} estimates the scores of complete "
         f"judgments ({estimated:+.3f}).\nJudging the {N_RATED} documents that `vbterrier judge` lists makes "
-        f"{ESTIMATED} prefer {better_of(after)} ({after:+.3f})."
+        f"{ESTIMATED} prefer {preferred(after)} ({after:+.3f})."
     )
     return Answer(verdict, reason, following, made_by="vbterrier demo")
 
@@ -490,7 +490,9 @@ def _means_picture(scores: Scores, rated: Scores, truth: Scores) -> IntervalPict
     return IntervalPicture(axis, tuple(bars), (Rule(0.0, "equal"),))
 
 
-def _rated(systems: dict[str, pd.DataFrame], qrels: pd.DataFrame, complete: pd.DataFrame) -> pd.DataFrame:
+def _judgments_and_labels(
+    systems: dict[str, pd.DataFrame], qrels: pd.DataFrame, complete: pd.DataFrame
+) -> pd.DataFrame:
     """Judgments and the complete labels of the documents to judge next."""
     chosen = judge_next(systems, qrels, budget=N_RATED).documents[["qid", "docno"]]
     return pd.concat([qrels, chosen.merge(complete, on=["qid", "docno"])], ignore_index=True)

@@ -96,7 +96,7 @@ def rendered(
     if style == "latex":
         return captioned(_latex(text, right, bold), style, caption or [title] * bool(title), label)
     if style == "table":
-        return _table(text, right, title, drop, turns=turns)
+        return _terminal_table(text, right, title, drop, turns=turns)
     raise ParameterError(f"format={excerpt(style)}: wanted one of {', '.join(map(repr, FORMATS))}")
 
 
@@ -123,7 +123,7 @@ def _latex(text: pd.DataFrame, right: list[bool], bold: Collection[tuple[int, st
     return latex.tabular(heads, rows, "".join("r" if numeric else "l" for numeric in right))
 
 
-def _table(text: pd.DataFrame, right: list[bool], title: str, drop: Sequence[str], *, turns: bool) -> str:
+def _terminal_table(text: pd.DataFrame, right: list[bool], title: str, drop: Sequence[str], *, turns: bool) -> str:
     """A table for terminals, of at most ``WIDTH`` columns if that breaks no number and no word.
 
     Wide columns of words are folded; a table that ``turns`` becomes one of the other direction if that one fits; then
@@ -133,21 +133,21 @@ def _table(text: pd.DataFrame, right: list[bool], title: str, drop: Sequence[str
     numeric = dict(zip(columns, right, strict=True))
     spans = {name: _span([printable(name), *text[name]]) for name in columns}
     # The rows of a system by several cutoffs would be columns of one name.
-    if turns and room is not None and text[columns[0]].is_unique and _needed(spans.values()) > room:
+    if turns and room is not None and text[columns[0]].is_unique and _least_width(spans.values()) > room:
         turned = text.set_index(columns[0]).T.rename_axis(columns=None)
         turned = turned.reset_index(names=columns[0]).set_axis([columns[0], *text[columns[0]]], axis=1)
-        if _needed(_span([printable(name), *turned.iloc[:, place]]) for place, name in enumerate(turned)) <= room:
-            return _table(turned, [False, *[True] * len(text)], title, (), turns=False)
+        if _least_width(_span([printable(name), *turned.iloc[:, place]]) for place, name in enumerate(turned)) <= room:
+            return _terminal_table(turned, [False, *[True] * len(text)], title, (), turns=False)
     left_out: list[str] = []
     # The first column, what ``drop`` has not, and then the last columns stay as long as they fit.
     first = [name for name in drop if name in columns]
     for name in [*first, *(one for one in reversed(columns[1:]) if one not in first)]:
-        if room is None or _needed(spans[one] for one in columns) <= room:
+        if room is None or _least_width(spans[one] for one in columns) <= room:
             break
         columns.remove(name)
         left_out.append(printable(name))
     shown = text[columns]
-    drawn = _drawn(shown, [numeric[name] for name in columns], [spans[name] for name in columns], title, room)
+    drawn = _terminal_text(shown, [numeric[name] for name in columns], [spans[name] for name in columns], title, room)
     if not left_out:
         return drawn
     hidden = [printable(name) for name in text.columns if printable(name) in left_out]
@@ -173,12 +173,14 @@ def _span(cells: Sequence[str]) -> tuple[int, int]:
     return max([words, *whole, *broken, min(best, _LEAST)]), max(best, words)
 
 
-def _needed(spans: Iterable[tuple[int, int]]) -> int:
+def _least_width(spans: Iterable[tuple[int, int]]) -> int:
     least = [low for low, _ in spans]
     return sum(least) + _BETWEEN * (len(least) - 1) + _SIDES
 
 
-def _drawn(text: pd.DataFrame, right: list[bool], spans: list[tuple[int, int]], title: str, room: int | None) -> str:
+def _terminal_text(
+    text: pd.DataFrame, right: list[bool], spans: list[tuple[int, int]], title: str, room: int | None
+) -> str:
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -187,7 +189,7 @@ def _drawn(text: pd.DataFrame, right: list[bool], spans: list[tuple[int, int]], 
     titles = [len(printable(name)) for name in text.columns]
     widths = [max(high, head) if room is None else low for (low, high), head in zip(spans, titles, strict=True)]
     # The rest of the room goes to folded words, to each by its need, and then to names.
-    left = 0 if room is None else max(room - _needed((width, 0) for width in widths), 0)
+    left = 0 if room is None else max(room - _least_width((width, 0) for width in widths), 0)
     needs = [max(high - width, 0) for (_, high), width in zip(spans, widths, strict=True)]
     share = min(left / max(sum(needs), 1), 1)
     widths = [width + int(share * need) for width, need in zip(widths, needs, strict=True)]

@@ -30,7 +30,7 @@ from vbterrier.kernels.mean_limits import SampledQueries, p_value
 from vbterrier.kernels.student_t import t_cdf
 from vbterrier.kernels.tolerances import ROUNDING
 from vbterrier.stats.inverted_intervals import corrected_levels, effect_limits, interval_label, inverted_limits
-from vbterrier.stats.paired_tests import RESAMPLED, TESTS, max_t, paired_p, std_of, t_test
+from vbterrier.stats.paired_tests import RESAMPLED, TESTS, column_std, max_t, paired_p, t_test
 from vbterrier.stats.ratio_tests import ratio_pairs
 from vbterrier.stats.topic_intervals import N_RESAMPLES
 
@@ -348,7 +348,7 @@ def _of_family(
     ends = np.cumsum([len(each.pairs) for each in family])[:-1]
     parts = zip(*(np.split(each, ends) for each in (p_values, corrected, levels)), strict=True)
     for each, tests, how, limits_of, (p, q, its) in zip(family, of_t, samples, bounds, parts, strict=True):
-        n_constant = int(((std_of(each.values) == 0) & (each.values[0] != 0)).sum())
+        n_constant = int(((column_std(each.values) == 0) & (each.values[0] != 0)).sum())
         if test == "bootstrap" and n_constant and len(each.values) > 1:
             warn(
                 f"in {n_constant} of {len(each.pairs)} pairs all topics differ by the same amount: t is infinite and "

@@ -11,7 +11,7 @@ from vbterrier.errors import InputError, ParameterError, number, warn, whole
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.resample import agreeing_limits, constant_limits
 from vbterrier.kernels.student_t import noncentrality
-from vbterrier.stats.paired_tests import TESTS, TTest, null_distribution, paired_p, std_of, t_test
+from vbterrier.stats.paired_tests import TESTS, TTest, column_std, null_distribution, paired_p, t_test
 
 if TYPE_CHECKING:
     from vbterrier.annotations import Bools, Floats, Ints
@@ -85,7 +85,7 @@ def inverted_limits(
         low, high = np.clip(tests.limits(levels), *bounds)
         return (low, high) if rejected is None else agreeing_limits(low, high, tests.mean, rejected)
     limits = np.empty((2, k))
-    varies = std_of(differences) > 0
+    varies = column_std(differences) > 0
     some, of_some = differences[:, varies], levels[varies]
     if test == "randomisation":
         limits[:, varies] = _flip_limits(some, of_some, n_resamples, seed)
@@ -155,7 +155,7 @@ def _flip_limits(differences: Floats, levels: Floats, n_resamples: int, seed: in
 
 def _half_widths(differences: Floats, levels: Floats, n_resamples: int, seed: int) -> Floats:
     """Half the width of symmetric intervals by the studentised bootstrap, shape (k,)."""
-    k, std = differences.shape[1], std_of(differences)
+    k, std = differences.shape[1], column_std(differences)
     null = null_distribution(differences, "bootstrap", n_resamples, seed)
     drawn = np.concatenate([null.drawn(block, slice(0, k)).T for block in null.blocks])
     return _largest(drawn, _order_statistics(levels, null.n_draws, null.n_observed)) * std

@@ -86,7 +86,7 @@ def cohen_kappa(
     if len(first) != len(second):
         raise InputError(f"first has {len(first)} labels, second {len(second)}; give the labels of the same items")
     codes, n = codes_of(
-        labels_of(pd.DataFrame({"first": np.asarray(first), "second": np.asarray(second)})), categories, weights
+        label_frame(pd.DataFrame({"first": np.asarray(first), "second": np.asarray(second)})), categories, weights
     )
     counts = np.bincount(codes[:, 0] * n + codes[:, 1], minlength=n * n).reshape(n, n)
     agreement = float(np.trace(counts) / len(codes))
@@ -132,7 +132,7 @@ def fleiss_kappa(labels: Any, *, level: float = 0.95, n_resamples: int = N_RESAM
     (0.657, 0.75)
     """
     _check(level, n_resamples, seed)
-    codes, n = codes_of(labels_of(labels), None, None)
+    codes, n = codes_of(label_frame(labels), None, None)
     agreement = float((codes == codes[:, :1]).all(axis=1).mean())
     if _is_certain(codes):
         return Kappa(np.nan, np.nan, np.nan, agreement, len(codes))
@@ -149,7 +149,7 @@ def fleiss_kappa(labels: Any, *, level: float = 0.95, n_resamples: int = N_RESAM
         beyond = 1 - (means[:, 1:] ** 2).sum(axis=1)
         return np.asarray(1 - (1 - means[:, 0]) / np.where(beyond > _ZERO, beyond, np.nan))
 
-    low, high = _resampled(terms, kappa, stream(seed, "kappa"), level, n_resamples)
+    low, high = _resample_limits(terms, kappa, stream(seed, "kappa"), level, n_resamples)
     return Kappa(value, low, high, agreement, len(codes))
 
 
@@ -183,7 +183,7 @@ def krippendorff_alpha(
     (0.562, 3)
     """
     _check(level, n_resamples, seed)
-    frame = labels_of(labels)
+    frame = label_frame(labels)
     flat, levels = pd.factorize(frame.to_numpy(dtype=object).ravel())
     codes = flat.reshape(frame.shape)
     counts = np.stack([(codes == code).sum(axis=1) for code in range(len(levels))], axis=1).reshape(len(frame), -1)
@@ -200,7 +200,7 @@ def krippendorff_alpha(
     if groups is not None:
         group = pd.factorize(np.asarray(groups)[used])[0]
         terms = np.stack([np.bincount(group, column) for column in terms.T], axis=1)
-    low, high = _resampled(terms, _alpha, stream(seed, "alpha"), level, n_resamples)
+    low, high = _resample_limits(terms, _alpha, stream(seed, "alpha"), level, n_resamples)
     return Kappa(float(_alpha(terms.sum(axis=0))), low, high, agreement, len(size))
 
 
@@ -235,7 +235,7 @@ def judge_agreement(
     >>> judge_agreement(labels)[["judges", "value"]].round(2).values.tolist()
     [['a, b', 0.55], ['a, c', 0.62], ['b, c', 0.29], ['a, b, c', 0.44], ['a, b, c', 0.6]]
     """
-    frame = labels_of(labels)
+    frame = label_frame(labels)
     name = "Cohen's kappa" + (f" ({weights} weights)" if weights else "")
     rows: list[tuple[Any, ...]] = []
     for a, b in combinations(frame.columns, 2):
@@ -255,7 +255,7 @@ def _check(level: float, n_resamples: int, seed: int) -> None:
     whole("seed", seed, low=0)
 
 
-def labels_of(labels: Any) -> pd.DataFrame:
+def label_frame(labels: Any) -> pd.DataFrame:
     """Return labels as a frame with a column for each of at least two judges."""
     if isinstance(labels, (list, tuple, np.ndarray)):
         array = np.asarray(labels)
@@ -322,7 +322,7 @@ def _is_certain(codes: Ints) -> bool:
     return certain
 
 
-def _resampled(
+def _resample_limits(
     terms: Floats, statistic: Callable[[Floats], Floats], draw: np.random.Generator, level: float, n_resamples: int
 ) -> tuple[float, float]:
     """Return percentiles of a statistic of the column sums of terms, shape (n, n_terms), over resampled rows."""

@@ -185,7 +185,7 @@ def _of_each(criteria: Criteria, values: Floats, weights: Floats, tails: Floats,
     """Limits of means by confidence sequences, or for any distribution, shape (2, m)."""
     if criteria.sequential:
         return _sequences(values, weights, tails, bounds)
-    return _bounded(criteria, values, weights, tails, bounds, name)
+    return _bounded_limits(criteria, values, weights, tails, bounds, name)
 
 
 def _share_limits(criteria: Criteria, lost: Floats, sample: SampledQueries) -> tuple[Floats, Floats]:
@@ -219,7 +219,9 @@ def n_unseen(sample: SampledQueries, of: Moments, tail: float) -> Floats:
     return np.asarray(-np.log(tail) / -np.log1p(-np.clip(share, _SMALLEST_SHARE, _LARGEST_SHARE)))
 
 
-def _bounded(criteria: Criteria, values: Floats, weights: Floats, tails: Floats, bounds: Bounds, name: str) -> Floats:
+def _bounded_limits(
+    criteria: Criteria, values: Floats, weights: Floats, tails: Floats, bounds: Bounds, name: str
+) -> Floats:
     smallest = float(min(tails[0], 1 - tails[1]))
     if not smallest * _MOST_DRAWS >= _BEYOND:
         raise ParameterError(

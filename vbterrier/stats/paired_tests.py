@@ -259,7 +259,7 @@ def _all_signs(n: int) -> Iterator[Floats]:
 
 def _bootstrap(differences: Floats, n_resamples: int, seed: int) -> NullDistribution:
     n = len(differences)
-    mean, std = differences.mean(axis=0), std_of(differences)
+    mean, std = differences.mean(axis=0), column_std(differences)
     scaled = np.divide(differences - mean, std, out=np.zeros_like(differences), where=std > 0).T
     squares = scaled**2
     observed = np.divide(np.abs(mean), std, out=np.where(mean == 0, 0.0, ENDLESS), where=std > 0)
@@ -270,20 +270,20 @@ def _bootstrap(differences: Floats, n_resamples: int, seed: int) -> NullDistribu
     return NullDistribution(observed, resamples(n, n_resamples, stream(seed, "bootstrap test")), drawn, n_resamples, 1)
 
 
-def std_of(differences: Floats) -> Floats:
+def column_std(differences: Floats) -> Floats:
     """Standard deviation (divisor n) of each column, with rounding errors set to 0, shape (k,)."""
     std = differences.std(axis=0)
     return np.where(std > ROUNDING * np.abs(differences).max(axis=0, initial=0.0), std, 0.0)
 
 
-def t_of(differences: Floats, against: float = 0.0) -> Floats:
+def t_statistic(differences: Floats, against: float = 0.0) -> Floats:
     """Student's t of column means against a number, shape (k,): 0 or infinite without spread, NaN for a single topic.
 
-    >>> t_of(np.array([[1.0, 0.5, 0.0], [3.0, 0.5, 0.0]])).tolist()
+    >>> t_statistic(np.array([[1.0, 0.5, 0.0], [3.0, 0.5, 0.0]])).tolist()
     [2.0, inf, 0.0]
     """
     n = len(differences)
-    distance, std = differences.mean(axis=0) - against, std_of(differences)
+    distance, std = differences.mean(axis=0) - against, column_std(differences)
     distance = np.where(np.abs(distance) > ROUNDING * np.abs(differences).max(axis=0, initial=0.0), distance, 0.0)
     flat = np.where(distance == 0, 0.0, np.copysign(np.inf, distance)) if n >= _MIN_TOPICS else distance * np.nan
     return np.asarray(np.divide(distance * np.sqrt(n - 1), std, out=flat, where=std > 0))

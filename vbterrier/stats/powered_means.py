@@ -185,11 +185,11 @@ def prediction_powered(
     frames = values_of(predicted, "predicted"), values_of(labelled, "labelled")
     for frame in frames:
         refuse_ratios(list(frame["measure"].unique()), "linking_report of the labelled queries")
-    joined = _joined(*frames, predicts)
+    joined = _labelled_scores(*frames, predicts)
     if baseline is not None:
         joined = _differences(joined, baseline)
     rows = [
-        {"name": name, "measure": measure, "label": label, **_estimated(group, level=level, lam=fixed, target=target)}
+        {"name": name, "measure": measure, "label": label, **_estimates(group, level=level, lam=fixed, target=target)}
         for (name, measure, label), group in joined.groupby(["name", "measure", "label"], sort=False)
     ]
     table = pd.DataFrame(rows, columns=list(COLUMNS)).assign(level=level, method=_METHODS[target])
@@ -208,11 +208,13 @@ def prediction_powered(
     return table
 
 
-def _joined(scores: pd.DataFrame, labels: pd.DataFrame, predicts: str | Mapping[str, str] | None) -> pd.DataFrame:
+def _labelled_scores(
+    scores: pd.DataFrame, labels: pd.DataFrame, predicts: str | Mapping[str, str] | None
+) -> pd.DataFrame:
     """Return scores with their labels: name, qid, measure, value, label, truth (NaN for unlabelled queries)."""
     if len(labels) and not len(scores):
         raise InputError(f"predicted: no scores, but {len(labels)} labels; give the scores of all queries")
-    label_of = _paired(list(scores["measure"].unique()), list(labels["measure"].unique()), predicts)
+    label_of = _predicted_labels(list(scores["measure"].unique()), list(labels["measure"].unique()), predicts)
     pairs = pd.DataFrame(list(label_of.items()), columns=["measure", "label"])
     labelled = labels.rename(columns={"measure": "label", "value": "truth"}).merge(pairs, on="label")
     keys = ["name", "qid", "measure"]
@@ -227,7 +229,7 @@ def _joined(scores: pd.DataFrame, labels: pd.DataFrame, predicts: str | Mapping[
     return scores.merge(pairs, on="measure").merge(labelled[[*keys, "truth"]], how="left", on=keys)
 
 
-def _paired(scores: list[str], labels: list[str], predicts: str | Mapping[str, str] | None) -> dict[str, str]:
+def _predicted_labels(scores: list[str], labels: list[str], predicts: str | Mapping[str, str] | None) -> dict[str, str]:
     """Map each score to the labels that it predicts."""
     if isinstance(predicts, Mapping):
         pairs = {str(score): str(label) for score, label in predicts.items()}
@@ -266,7 +268,7 @@ def _differences(joined: pd.DataFrame, baseline: str) -> pd.DataFrame:
     return pd.concat(parts) if parts else joined[:0]
 
 
-def _estimated(group: pd.DataFrame, *, level: float, lam: float | None, target: str) -> dict[str, Any]:
+def _estimates(group: pd.DataFrame, *, level: float, lam: float | None, target: str) -> dict[str, Any]:
     """Return the estimates of one system and score, by column."""
     # Rounding depends on the order of summation, which must not depend on the order of rows.
     group = group.sort_values("qid")

@@ -370,7 +370,7 @@ class _ReplicaPlan:
             gains = [[[one.gain(*kind) for one in system] for kind in self.kinds] for system in self.systems]
         values = np.empty((len(self.systems), len(self.statistics), n_replicas, len(self.whole.topics)))
         batches = self._batches(n_replicas, seed, with_tags=bool(of_tags))
-        for first, last, draws in _shown(batches, values.shape[-1], progress=progress):
+        for first, last, draws in _batches_with_progress(batches, values.shape[-1], progress=progress):
             state = State.unperturbed(draws.candidates)
             for name, perturbation in of_intents:
                 state = perturbation.apply(state, draws.named(name))
@@ -437,7 +437,7 @@ def _of_variant(gains: list[Floats], state: State) -> Floats:
     return chosen_gain
 
 
-def _shown(
+def _batches_with_progress(
     batches: Iterator[tuple[int, int, Draws]], n_topics: int, *, progress: bool
 ) -> Iterator[tuple[int, int, Draws]]:
     """Yield the batches, optionally with a progress bar that counts queries."""

@@ -27,7 +27,7 @@ from vbterrier.frames.score_table import ScoreTable, refuse_ratios, table_on_own
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.resample import stream
 from vbterrier.stats.comparisons import is_significant, pairs_of
-from vbterrier.stats.paired_tests import std_of
+from vbterrier.stats.paired_tests import column_std
 from vbterrier.stats.topic_intervals import N_RESAMPLES, tail_probabilities
 
 if TYPE_CHECKING:
@@ -257,7 +257,7 @@ def bayesian_comparison(
         if not chosen:
             continue
         differences = np.stack([table[:, names.index(a)] - table[:, names.index(b)] for a, b in chosen], axis=1)
-        varies = std_of(differences) > 0 if len(differences) >= _MIN_TOPICS else np.zeros(len(chosen), dtype=bool)
+        varies = column_std(differences) > 0 if len(differences) >= _MIN_TOPICS else np.zeros(len(chosen), dtype=bool)
         if not varies.all():
             warn(
                 f"{measure}: {int((~varies).sum())} of {len(varies)} pairs differ by the same amount on all topics, so "

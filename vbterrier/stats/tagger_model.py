@@ -277,8 +277,8 @@ def fit_tagger(tags: Any, gold: Any, *, intents: Any = None, documents: Any = No
         entities,
         confusions.reset_index(drop=True),
         labelled,
-        _typed(outside, right),
-        _typed(inside, right),
+        _with_id_kinds(outside, right),
+        _with_id_kinds(inside, right),
         intercept,
         slope,
         strength,
@@ -320,7 +320,7 @@ def _pairs(table: TagFrame, labelled: pd.DataFrame) -> pd.DataFrame:
     return frame.sort_values(["docno", "entity_id"], ignore_index=True)
 
 
-def _typed(frame: pd.DataFrame, table: TagFrame) -> pd.DataFrame:
+def _with_id_kinds(frame: pd.DataFrame, table: TagFrame) -> pd.DataFrame:
     """Return a frame with ids of the kinds of a table: integers do not match text."""
     kinds = {"docno": table.docno.integers, "entity_id": table.entity.integers}
     return frame.astype({name: "int64" for name, integers in kinds.items() if integers})

@@ -183,7 +183,7 @@ class JointDistribution(SystemsOnTopics["BootstrapDistribution"], DrawnByTopic):
             return np.full(len(self.topics), np.nan)
         alike = 1.0 / (self.strength + 1.0)
         # The sum over the documents that both systems retrieved.
-        (topic_a, visit_a), (topic_b, visit_b) = (_visited(self.distributions[at]) for at in (at_a, at_b))
+        (topic_a, visit_a), (topic_b, visit_b) = (_drawing_order(self.distributions[at]) for at in (at_a, at_b))
         most = int(self.n_union.max(initial=0))
         keys_a = topic_a * most + self.places[at_a][topic_a, visit_a]
         keys_b = topic_b * most + self.places[at_b][topic_b, visit_b]
@@ -200,7 +200,7 @@ class JointDistribution(SystemsOnTopics["BootstrapDistribution"], DrawnByTopic):
 
 def _union(distributions: Sequence[BootstrapDistribution]) -> tuple[list[Ints], Ints]:
     """Positions of unjudged documents in the union of their topic, (n, u) per system, and the size of the unions."""
-    visited = [_visited(distribution) for distribution in distributions]
+    visited = [_drawing_order(distribution) for distribution in distributions]
     docnos = [
         each.judged.run.docno.take(each.judged.rows[topic, each.visits[topic, visit]]).text
         for each, (topic, visit) in zip(distributions, visited, strict=True)
@@ -219,7 +219,7 @@ def _union(distributions: Sequence[BootstrapDistribution]) -> tuple[list[Ints], 
     return tables, n_union
 
 
-def _visited(distribution: BootstrapDistribution) -> tuple[Ints, Ints]:
+def _drawing_order(distribution: BootstrapDistribution) -> tuple[Ints, Ints]:
     """Topic and position in drawing order of every unjudged document."""
     topic, turn = np.nonzero(np.arange(distribution.visits.shape[1]) < distribution.n_unjudged[:, None])
     return topic, turn

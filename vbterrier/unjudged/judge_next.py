@@ -236,7 +236,7 @@ class _Documents:
             rows = order[slice(*np.searchsorted(document[order], [start, stop]))]
             weights = np.zeros((self.n_scores, stop - start))
             np.add.at(weights, (score[rows], document[rows] - start), weight[rows])
-            gain = _bootstrapped(self.distributions[0]).model.gain
+            gain = _bootstrap(self.distributions[0]).model.gain
             covariance = gain_covariance(self.prob[start:stop], gain, correlation[topic])
             residuals.append(ResidualVariance.of_weights(self._share[topic] * weights, covariance))
         return residuals
@@ -281,7 +281,7 @@ class _Documents:
         return f"{', '.join(reasons)}; relevant with probability {relevant:.0%}; narrows {what} by {narrowing:.2%}"
 
 
-def _bootstrapped(distribution: ScoreDistributions) -> BootstrapDistribution:
+def _bootstrap(distribution: ScoreDistributions) -> BootstrapDistribution:
     """The distribution that intervals describe."""
     if not isinstance(distribution, BootstrapDistribution):
         raise TypeError(distribution)
@@ -296,20 +296,20 @@ def _unjudged_rows(place: int, distribution: ScoreDistributions) -> tuple[pd.Dat
         further: dict[str, Ints | Floats] = {"column": column}
         prob = distribution.probabilities
     else:
-        distribution = _bootstrapped(distribution)
+        distribution = _bootstrap(distribution)
         model, n_unjudged = distribution.model, distribution.n_unjudged
         topic = np.repeat(np.arange(len(distribution)), n_unjudged)
         turn = np.arange(len(topic)) - np.repeat(np.cumsum(n_unjudged) - n_unjudged, n_unjudged)
         rank, weight = distribution.visits[topic, turn], model.weights[topic, turn]
         for nonlinear in np.flatnonzero(model.binds | (model.value is not None)).tolist():
-            weight[topic == nonlinear] = _linearised(distribution, nonlinear)
+            weight[topic == nonlinear] = _linear_weights(distribution, nonlinear)
         further = {"weight": weight, "alike": 1 / (distribution.strength[topic] + 1)}
         prob = model.landed[topic, np.zeros_like(turn) if model.is_shared else turn]
     docno = judged.run.docno.take(judged.rows[topic, rank]).text.to_pylist()
     return pd.DataFrame({"topic": topic, "docno": docno, "run": place, "rank": rank + 1, **further}), prob
 
 
-def _linearised(distribution: BootstrapDistribution, topic: int) -> Floats:
+def _linear_weights(distribution: BootstrapDistribution, topic: int) -> Floats:
     """Weights that approximate a score by a weighted sum of gains with the same variance, shape (u,)."""
     model, n_unjudged = distribution.model, int(distribution.n_unjudged[topic])
     n_draws = max(_LEAST_DRAWS, _DRAWS_EACH * n_unjudged)

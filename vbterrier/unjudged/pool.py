@@ -240,7 +240,7 @@ class MachineLabels:
     """
 
     def __init__(self, source: Any) -> None:
-        self._labellers = [_labeller(name, labels) for name, labels in _named(source)]
+        self._labellers = [_labeller(name, labels) for name, labels in _named_labels(source)]
         self.names = [labeller.name for labeller in self._labellers]
         twice = [name for name in self.names if self.names.count(name) > 1]
         if twice:
@@ -302,7 +302,7 @@ def labels_of(source: Any) -> MachineLabels | None:
     return source if source is None or isinstance(source, MachineLabels) else MachineLabels(source)
 
 
-def _named(source: Any) -> list[tuple[str, Any]]:
+def _named_labels(source: Any) -> list[tuple[str, Any]]:
     if isinstance(source, (str, os.PathLike)):
         source = [source]
     if is_frame(source) or is_trectools(source):

@@ -103,15 +103,15 @@ def _of_grades(judged: JudgedTop, rows: Ints, cells: list[Any]) -> Floats:
     owner = np.repeat(np.arange(len(rows)), lengths)
     grade = np.arange(len(chance)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
 
-    def any_of(bad: Bools) -> Bools:
+    def any_by_row(bad: Bools) -> Bools:
         return np.bincount(owner[bad], minlength=len(rows)) > 0
 
-    _refuse(judged, rows, any_of(~(chance >= 0)), "a negative or missing number, wanted probabilities")
+    _refuse(judged, rows, any_by_row(~(chance >= 0)), "a negative or missing number, wanted probabilities")
     total = np.bincount(owner, weights=chance, minlength=len(rows))
     _refuse(judged, rows, ~(np.abs(total - 1) <= TOLERANCE), "probabilities that do not sum to 1")
     level = np.minimum(np.searchsorted(grades, grade), len(grades) - 1)
     matches = grades[level] == grade
-    unknown = any_of(~matches & (chance > 0))
+    unknown = any_by_row(~matches & (chance > 0))
     held = ", ".join(map(str, grades.tolist()))
     _refuse(judged, rows, unknown, f"a grade that {judged.judgments.name} do not hold; they hold {held}")
     prob = np.zeros((len(rows), len(grades)))

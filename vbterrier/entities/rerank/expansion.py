@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _BATCH = 2**12
 
 
-def words_of(texts: list[str]) -> Iterator[tuple[Ints, list[str]]]:
+def word_batches(texts: list[str]) -> Iterator[tuple[Ints, list[str]]]:
     """Yield the index of the text of each word, and the case-folded words, in batches of texts."""
     for start in range(0, len(texts), _BATCH):
         words = Words.of(texts[start : start + _BATCH])
@@ -47,7 +47,7 @@ class DocumentTerms:
 
         self._index: dict[str, int] = {}
         owners, codes = [], []
-        for owner, words in words_of(texts):
+        for owner, words in word_batches(texts):
             code, names = pd.factorize(np.array(words, dtype=object))
             numbers = np.array([self._index.setdefault(name, len(self._index)) for name in names], dtype=np.int64)
             owners.append(owner)
@@ -270,7 +270,7 @@ class ExpansionReranker(Interpolation):
 
     def _words(self, listed: TopEntities, terms: DocumentTerms) -> tuple[Ints, Ints, Floats]:
         """Return the words of each topic that a text contains, with their weights."""
-        words_of_documents = list(words_of(described(listed.ids, self.texts)))
+        words_of_documents = list(word_batches(described(listed.ids, self.texts)))
         entity = np.concatenate([np.empty(0, dtype=np.int64), *(owner for owner, _ in words_of_documents)])
         words = [word for _, some in words_of_documents for word in some]
         share = 1 / np.maximum(np.bincount(entity, minlength=len(listed.topic)), 1) / listed.n[listed.topic]

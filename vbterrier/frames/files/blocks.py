@@ -166,7 +166,9 @@ def _lines(source: Source, n_bytes: int, start: int, systems: SystemColumns) -> 
             stop = len(content) if is_last else max(content.rfind(b"\n"), content.rfind(b"\r")) + 1
             if not stop and len(content) > max(_LONGEST_LINE * n_bytes, 1 << 20):
                 raise FileError(source.path, f"holds a line of more than {len(content):,} bytes; is it a TREC run?")
-            if content[:stop].strip() and len(table := _parsed(source, layout, content[:stop], is_first=not start)):
+            if content[:stop].strip() and len(
+                table := _block_table(source, layout, content[:stop], is_first=not start)
+            ):
                 names = [*KEYS, *(name for name in READ if name in table.column_names)]
                 yield start, table.select([*names, *systems.among(table.column_names)])
             start, rest = start + stop, content[stop:]
@@ -197,7 +199,7 @@ def _whole(source: Source, n_bytes: int, _: int, systems: SystemColumns) -> Iter
     yield 0, typed_table(source, table.select(names), KEYS, RUN.numeric)
 
 
-def _parsed(source: Source, layout: Layout, content: bytes, *, is_first: bool) -> Any:
+def _block_table(source: Source, layout: Layout, content: bytes, *, is_first: bool) -> Any:
     if content.startswith(BOM) and not is_first:
         # Arrow drops a byte-order mark at the start; this one belongs to an id.
         content = BOM + content

@@ -161,14 +161,14 @@ def linked_mentions(
     layout = None if source.is_parquet or source.is_workbook else link_layout(source)
     if layout is None:
         every = ", ".join(dict.fromkeys(each.name.partition(" (")[0] for each in LAYOUTS))
-        message = f"is not recognised as linked mentions; found {_seen(source)}; wanted one of {every}"
+        message = f"is not recognised as linked mentions; found {_content_summary(source)}; wanted one of {every}"
         raise FileError(source.path, message)
-    tables = _table(mapping, max_bytes), _table(redirects, max_bytes)
+    tables = _redirect_table(mapping, max_bytes), _redirect_table(redirects, max_bytes)
     frame = in_one_space(source, layout, ids, *tables, is_gold=is_gold)
     return frame[["qid", "docno", "start", "end", "mention", "entity_id", "score"]]
 
 
-def _seen(source: Source) -> str:
+def _content_summary(source: Source) -> str:
     """The members of JSON by level, the first line of text, or the kind of a binary file."""
     if source.is_parquet or source.is_workbook:
         return "Parquet" if source.is_parquet else "a spreadsheet"
@@ -189,7 +189,7 @@ def converted_tags(
 
     Columns docno, entity_id and, if a file has scores, weight; parameters as of :func:`read_entity_links`.
     """
-    source, tables = Source.at(path, None), (_table(mapping, None), _table(redirects, None))
+    source, tables = Source.at(path, None), (_redirect_table(mapping, None), _redirect_table(redirects, None))
     layout = None if source.is_parquet or source.is_workbook else link_layout(source)
     if layout is None:
         tags = in_space(load(path, None, TAGS).frame, ids, *tables, name=str(path))
@@ -210,7 +210,7 @@ def converted_answers(
     if answers is None or "label" in answers:
         # Judgments of entities are no answers.
         return read_entity_links(path, ids=ids, mapping=mapping, redirects=redirects)
-    return in_space(answers, ids, _table(mapping, None), _table(redirects, None), name=str(path))
+    return in_space(answers, ids, _redirect_table(mapping, None), _redirect_table(redirects, None), name=str(path))
 
 
 def in_space(frame: pd.DataFrame, ids: str | None, mapping: Any, redirects: Any, *, name: str) -> pd.DataFrame:
@@ -222,5 +222,5 @@ def in_space(frame: pd.DataFrame, ids: str | None, mapping: Any, redirects: Any,
     return frame.assign(entity_id=normalised(entities, spaces, ids, mapping=mapping, redirects=redirects, name=name))
 
 
-def _table(redirects: Any, max_bytes: int | None) -> Any:
+def _redirect_table(redirects: Any, max_bytes: int | None) -> Any:
     return load(redirects, max_bytes, REDIRECTS).frame if isinstance(redirects, (str, os.PathLike)) else redirects

@@ -16,7 +16,7 @@ from vbterrier.errors import FileError, agreeing, examples, printable, warn
 from vbterrier.frames.files.source import IDS, RepeatedMemberError, json_of, real_number, shown
 from vbterrier.frames.files.tables import warn_of_zeros
 from vbterrier.frames.labels import fraction_remedy
-from vbterrier.frames.nested import MAX_MEMBERS, is_nested, records_of, table_of
+from vbterrier.frames.nested import MAX_MEMBERS, is_nested, nested_rows, records_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -69,7 +69,7 @@ def object_table(source: Source, kind: FileKind, value: Any) -> tuple[pd.DataFra
 
 def _nested(source: Source, value: Any, kind: FileKind) -> pd.DataFrame:
     try:
-        frame = table_of(value, kind.vocabulary)
+        frame = nested_rows(value, kind.vocabulary)
     except ValueError as error:
         raise FileError(source.path, str(error)) from error
     columns = ", ".join(map(str, frame.columns))
@@ -202,7 +202,7 @@ def _checked(
     - ``document``: the value of a file that is no JSON lines
     - ``hint``: what the file may hold, for the error of a missing member
     """
-    frame, kept = _answered(source, kind, frame, numbers)
+    frame, kept = _without_failures(source, kind, frame, numbers)
     if kind.is_pairs and "prob" in frame.columns:
         frame = _with_expected(source, frame, kept, numbers)
     n_unrated = 0
@@ -216,7 +216,7 @@ def _checked(
         value = frame[name].iloc[place] if name in frame.columns else None
         is_missing = name not in frame.columns or (rows is not None and name not in rows[row])
         text = "missing" if is_missing else shown(str(value)) if requirement != "text" else repr(value)
-        seen = _seen(frame, None if rows is None else rows[row], document, hint if is_missing else "")
+        seen = _member_names(frame, None if rows is None else rows[row], document, hint if is_missing else "")
         where = "" if numbers is not None else f"object {row + 1}: "
         line = None if numbers is None else numbers[row]
         message = f"{where}member {name!r} is {text}, wanted {requirement}"
@@ -239,7 +239,7 @@ def _checked(
     return _inferred(columns, frame), n_unrated
 
 
-def _seen(frame: pd.DataFrame, record: Mapping[str, Any] | None, document: Any, hint: str) -> str:
+def _member_names(frame: pd.DataFrame, record: Mapping[str, Any] | None, document: Any, hint: str) -> str:
     """The members of a record, or the columns of a frame; with a hint, the members of the file, and the hint."""
     if hint:
         # Nested values are columns of the frame, whose names the file need not have.
@@ -272,7 +272,7 @@ def _is_empty(column: pd.Series[Any]) -> NDArray[np.bool_]:
     return np.array([cell is None or (isinstance(cell, str) and not cell.strip()) for cell in column], dtype=bool)
 
 
-def _answered(
+def _without_failures(
     source: Source, kind: FileKind, frame: pd.DataFrame, numbers: list[int] | None
 ) -> tuple[pd.DataFrame, NDArray[np.int64]]:
     """The rows without the failed answers of a judge, which are counted, and their positions."""

@@ -107,10 +107,10 @@ def load(path: StrPath, max_bytes: int | None, kind: FileKind, ids: str | None =
     """Read a file of any shape as a table of a kind; with ``ids``, entities have ids of that space."""
     started = time.perf_counter()
     if is_dataset(path):
-        loaded = _finished(Path(str(path)), kind, Loaded(_of_ir_datasets(str(path), kind)))
+        loaded = _with_kind_columns(Path(str(path)), kind, Loaded(_of_ir_datasets(str(path), kind)))
     else:
         opened = _Opened(Source.at(path, max_bytes), kind, ids=ids)
-        loaded = _finished(opened.source.path, kind, _read(opened))
+        loaded = _with_kind_columns(opened.source.path, kind, _loaded(opened))
         if ids is not None and loaded.form != "linked":
             entities, where = loaded.frame["entity_id"].tolist(), str(opened.source.path)
             entities = normalised(entities, [""] * len(entities), ids, name=where)
@@ -125,22 +125,22 @@ def is_dataset(path: StrPath) -> bool:
     return str(path).startswith(_IR_DATASETS)
 
 
-def _read(opened: _Opened) -> Loaded:
+def _loaded(opened: _Opened) -> Loaded:
     layouts = ((each, each.recognise(opened)) for each in FORMATS)
     chosen, layout = next((each, layout) for each, layout in layouts if layout is not None)
     _LOG.debug("%s: read as %s", printable(opened.source.path), chosen.name)
     return chosen.rows(opened, layout)
 
 
-def _finished(path: Path, kind: FileKind, loaded: Loaded) -> Loaded:
+def _with_kind_columns(path: Path, kind: FileKind, loaded: Loaded) -> Loaded:
     """The table with the columns of its kind."""
     frame, is_named = loaded.frame, loaded.form not in ("lines", "markup", "linked")
     if is_named and (message := near_miss(frame.columns, kind.near)):
         raise FileError(path, message)
     if kind.unrated == "label" and loaded.form in ("lines", "table"):
-        frame = _answered(path, frame)
+        frame = _without_failures(path, frame)
     if kind.expects:
-        frame = _expected(path, frame)
+        frame = _expected_grades(path, frame)
     for name, value in kind.defaults.items():
         if name not in frame.columns:
             frame[name] = value
@@ -148,7 +148,7 @@ def _finished(path: Path, kind: FileKind, loaded: Loaded) -> Loaded:
         if not len(frame):
             raise FileError(path, "has no rows; wanted a ranking: was the file written to its end?")
         frame = with_scores(path, frame, is_named=is_named)
-    frame = _typed(path, kind, frame)
+    frame = _with_types(path, kind, frame)
     first = [name for name in kind.columns if name in frame.columns]
     others = [
         name for name in frame.columns if name not in kind.columns and (kind.others is None or name in kind.others)
@@ -156,7 +156,7 @@ def _finished(path: Path, kind: FileKind, loaded: Loaded) -> Loaded:
     return replace(loaded, frame=frame[[*first, *others]])
 
 
-def _typed(path: Path, kind: FileKind, frame: pd.DataFrame) -> pd.DataFrame:
+def _with_types(path: Path, kind: FileKind, frame: pd.DataFrame) -> pd.DataFrame:
     """The table with its optional columns of flags and counts as such, which text of a file only spells."""
     try:
         columns = {name: flags_of(frame[name], f"column {name!r}") for name in kind.flags if name in frame.columns}
@@ -191,7 +191,7 @@ def _parquet(opened: _Opened, _: Any) -> Loaded:
 
 def _spreadsheet(opened: _Opened, _: Any) -> Loaded:
     opened = replace(opened, source=workbook_as_csv(opened.source), in_sheet=True)
-    return _delimited(opened, _layout(opened))
+    return _text_rows(opened, _layout(opened))
 
 
 def _link_layout(opened: _Opened) -> LinkLayout | None:
@@ -199,7 +199,7 @@ def _link_layout(opened: _Opened) -> LinkLayout | None:
     return link_layout(opened.source) if may_be else None
 
 
-def _linked(opened: _Opened, layout: LinkLayout) -> Loaded:
+def _link_rows(opened: _Opened, layout: LinkLayout) -> Loaded:
     return Loaded(linked_rows(opened.source, layout, opened.kind.links, opened.ids), "linked")
 
 
@@ -224,18 +224,18 @@ def _layout(opened: _Opened) -> Layout:
     return replace(layout, comment=kind.comment)
 
 
-def _delimited(opened: _Opened, layout: Layout) -> Loaded:
+def _text_rows(opened: _Opened, layout: Layout) -> Loaded:
     source, kind, number = opened.source, opened.kind, opened.first[0]
     if layout.header:
         table, n_unrated = text_table(source, layout)
-        return Loaded(_unguarded(table, kind).to_pandas(), "table", n_unrated, layout.heads, layout.separator)
+        return Loaded(_without_guards(table, kind).to_pandas(), "table", n_unrated, layout.heads, layout.separator)
     # Comments at the start are skipped, and others are looked for.
     skipped = number - 1 if kind.comment is not None and source.first()[0] < number else 0
     table, _ = text_table(source, replace(layout, header=skipped))
     return Loaded(table.to_pandas())
 
 
-def _unguarded(table: Any, kind: FileKind) -> Any:
+def _without_guards(table: Any, kind: FileKind) -> Any:
     """Remove the guards of ids that begin with a sign of a formula."""
     for name in ("qid", "docno") if kind.is_pairs else ():
         column = table[name]
@@ -276,18 +276,18 @@ FORMATS = (
     FileFormat("Parquet", lambda opened: opened.source.is_parquet or None, _parquet),
     FileFormat("a spreadsheet", lambda opened: opened.source.is_workbook or None, _spreadsheet),
     FileFormat("ranx's object", lambda opened: _is_twice_packed(opened.source) or None, _twice_packed),
-    FileFormat("linked mentions", _link_layout, _linked),
+    FileFormat("linked mentions", _link_layout, _link_rows),
     FileFormat(
         "markup",
         lambda opened: opened.kind.markup if opened.first[1].lstrip()[:1] == b"<" else None,
         lambda opened, topics: Loaded(topics(opened.source), "markup"),
     ),
     FileFormat("JSON", lambda opened: opened.first if is_json(opened.first[1]) else None, _json),
-    FileFormat("text", _layout, _delimited),
+    FileFormat("text", _layout, _text_rows),
 )
 
 
-def _answered(path: Path, frame: pd.DataFrame) -> pd.DataFrame:
+def _without_failures(path: Path, frame: pd.DataFrame) -> pd.DataFrame:
     """The rows of a table without the failed answers of a judge, which are counted."""
     if STATUS not in frame.columns:
         return frame
@@ -297,7 +297,7 @@ def _answered(path: Path, frame: pd.DataFrame) -> pd.DataFrame:
     return frame[~failed].reset_index(drop=True)
 
 
-def _expected(path: Path, frame: pd.DataFrame) -> pd.DataFrame:
+def _expected_grades(path: Path, frame: pd.DataFrame) -> pd.DataFrame:
     """Labels of a table of LARA: expected grades under the probabilities prob_0, prob_1, ..., if it has them."""
     probs = [name for name in frame.columns if PROB.fullmatch(name)]
     if not probs:

@@ -33,7 +33,7 @@ def topics_of_markup(source: Source) -> pd.DataFrame:
     content = source.text()
     if b"<top>" in content[: 1 << 16].lower():
         return _complete(source, _sgml_topics(source, content))
-    parsed = _parsed(source, content)
+    parsed = _parse(source, content)
     if not parsed.topics:
         raise FileError(source.path, 'has no topic; wanted <topic number="1"> or <top>')
     rows = [dict(zip(TOPICS.renamed(list(topic)), topic.values(), strict=True)) for topic in parsed.topics]
@@ -60,17 +60,17 @@ def _sgml_topics(source: Source, content: bytes) -> list[dict[str, str]]:
             is_closed = False
             continue
         if rows and column:
-            rows[-1].setdefault(column, _unlabelled(column, text[start : tag.start()]))
+            rows[-1].setdefault(column, _text_without_label(column, text[start : tag.start()]))
         if name == "top" and not is_end:
             rows.append({})
         column = "" if is_end or name == "top" else name
         start, is_closed = behind, is_end or name == "top"
     if rows and column:
-        rows[-1].setdefault(column, _unlabelled(column, text[start:]))
+        rows[-1].setdefault(column, _text_without_label(column, text[start:]))
     return rows
 
 
-def _unlabelled(column: str, text: str) -> str:
+def _text_without_label(column: str, text: str) -> str:
     """The text of an element without its label."""
     text = text.strip()
     label = _LABELS[column].match(text) if column in _LABELS else None
@@ -139,7 +139,7 @@ class _Parser:
         self._fail("has a document type, which can define entities of any size; remove the line <!DOCTYPE ...>")
 
 
-def _parsed(source: Source, content: bytes) -> _Parser:
+def _parse(source: Source, content: bytes) -> _Parser:
     parsed = _Parser(source)
     try:
         # In pieces, expat would read a long tag again from its start with each piece.
@@ -152,7 +152,7 @@ def _parsed(source: Source, content: bytes) -> _Parser:
 
 def web_topics(source: Source) -> pd.DataFrame:
     """Subtopics of a TREC Web topic file: qid, entity_id, name, type."""
-    parsed = _parsed(source, source.text())
+    parsed = _parse(source, source.text())
     if not parsed.rows:
         raise FileError(source.path, 'has no subtopic; wanted <subtopic number="1"> inside <topic number="1">')
     return pd.DataFrame(parsed.rows, columns=["qid", "entity_id", "name", "type"])

@@ -120,7 +120,7 @@ def run_table(
 
     ``others``: the other columns to keep; all by default.
     """
-    return _read(path, max_bytes, RUN if others is None else replace(RUN, others=others))
+    return _frame(path, max_bytes, RUN if others is None else replace(RUN, others=others))
 
 
 def read_qrels(
@@ -185,9 +185,9 @@ def _qrels(
     path: StrPath, negative: str, contradictions: str, unit: float, max_bytes: int | None, others: Sequence[str] | None
 ) -> pd.DataFrame:
     if number("unit", unit, low=0, open_low=True) == 1:
-        frame = _read(path, max_bytes, replace(QRELS, others=others))
+        frame = _frame(path, max_bytes, replace(QRELS, others=others))
     else:
-        frame = _read(path, max_bytes, replace(FRACTIONS, others=others))
+        frame = _frame(path, max_bytes, replace(FRACTIONS, others=others))
         steps, odd = steps_of(frame["label"].to_numpy(), unit)
         if odd.any():
             raise FileError(Path(path), misfit_of(frame, odd, unit))
@@ -223,7 +223,7 @@ def read_prels(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFr
     >>> read_prels(path).values.tolist()
     [['1', 'd7', 1, '1', 0.25], ['1', 'd9', 0, '2', 1.0]]
     """
-    return _read(path, max_bytes, PRELS)
+    return _frame(path, max_bytes, PRELS)
 
 
 def read_topics(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
@@ -251,7 +251,7 @@ def read_topics(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataF
     >>> read_topics(path).values.tolist()
     [['007', 'Jordan achievements']]
     """
-    topics = _read(path, max_bytes, TOPICS)
+    topics = _frame(path, max_bytes, TOPICS)
     twice = topics["qid"].duplicated()
     # Rows with documents, the input of rerankers, repeat their topic.
     if twice.any() and "docno" not in topics.columns:
@@ -284,7 +284,7 @@ def read_queries(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.Data
     >>> read_queries(path).values.tolist()
     [['jaguar', 120.0, 'head']]
     """
-    return _read(path, max_bytes, QUERIES)
+    return _frame(path, max_bytes, QUERIES)
 
 
 def read_documents(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
@@ -310,7 +310,7 @@ def read_documents(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.Da
     >>> read_documents(path).values.tolist()
     [['d1', 'Paris, France']]
     """
-    return _read(path, max_bytes, DOCUMENTS)
+    return _frame(path, max_bytes, DOCUMENTS)
 
 
 def read_intents(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
@@ -339,7 +339,7 @@ def read_intents(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.Data
     >>> read_intents(path).values.tolist()
     [['q1', 'Q90', 0.75, 'Paris, the city']]
     """
-    return _read(path, max_bytes, INTENTS)
+    return _frame(path, max_bytes, INTENTS)
 
 
 def read_subtopics(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
@@ -368,7 +368,7 @@ def read_subtopics(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.Da
     >>> read_subtopics(path).values.tolist()
     [['7', '1', 'Find it.', 'nav']]
     """
-    return _read(path, max_bytes, SUBTOPICS)
+    return _frame(path, max_bytes, SUBTOPICS)
 
 
 def read_tags(path: StrPath, *, ids: str | None = None, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
@@ -399,29 +399,29 @@ def read_tags(path: StrPath, *, ids: str | None = None, max_bytes: int | None = 
     >>> read_tags(path).values.tolist()
     [['d1', 'Q90', 1.0], ['d1', 'Q167646', 1.0]]
     """
-    return _read(path, max_bytes, TAGS, ids)
+    return _frame(path, max_bytes, TAGS, ids)
 
 
 def read_similarities(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
     """Read similarities (entity_id, other_id, similarity [, qid]) from a file with a header; see :func:`read_tags`."""
-    return _read(path, max_bytes, SIMILARITIES)
+    return _frame(path, max_bytes, SIMILARITIES)
 
 
 def read_popularity(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
     """Read counts of entities (entity_id, count), such as page views, from a file with a header; see
     :func:`read_tags`.
     """
-    return _read(path, max_bytes, POPULARITY)
+    return _frame(path, max_bytes, POPULARITY)
 
 
 def read_descriptions(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
     """Read descriptions of entities (entity_id, text) from a file with a header; see :func:`read_tags`."""
-    return _read(path, max_bytes, DESCRIPTIONS)
+    return _frame(path, max_bytes, DESCRIPTIONS)
 
 
 def read_spellings(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
     """Read names of values of attributes (attribute, value, name) from a file with a header; see :func:`read_tags`."""
-    return _read(path, max_bytes, SPELLINGS)
+    return _frame(path, max_bytes, SPELLINGS)
 
 
 def read_answers(path: StrPath, *, ids: str | None = None, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
@@ -452,7 +452,7 @@ def read_answers(path: StrPath, *, ids: str | None = None, max_bytes: int | None
     >>> read_answers(path).values.tolist()
     [['q1', 'New York'], ['q2', 'NIL']]
     """
-    return _read(path, max_bytes, ANSWERS, ids)
+    return _frame(path, max_bytes, ANSWERS, ids)
 
 
 def read_mentions(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
@@ -480,7 +480,7 @@ def read_mentions(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.Dat
     >>> read_mentions(path).values.tolist()
     [['d1', 'Paris, Texas', 'Q830149'], ['d2', 'M. Dupont', 'NIL']]
     """
-    return _read(path, max_bytes, MENTIONS)
+    return _frame(path, max_bytes, MENTIONS)
 
 
 def read_labels(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
@@ -513,7 +513,7 @@ def read_labels(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataF
     >>> read_labels(path).values.tolist()
     [['7', 'd1', 2.0], ['7', 'd2', 0.75]]
     """
-    frame = _read(path, max_bytes, LABELS)
+    frame = _frame(path, max_bytes, LABELS)
     return frame[["qid", "docno", "label"]]
 
 
@@ -545,12 +545,12 @@ def read_annotations(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.
     >>> read_annotations(path).values.tolist()
     [['007', 'Q41421', '1', 'Jordan, achievements']]
     """
-    return _read(path, max_bytes, ANNOTATIONS)
+    return _frame(path, max_bytes, ANNOTATIONS)
 
 
 def read_document_annotations(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
     """Read a sheet of :func:`vbterrier.evaluate.annotate_documents`: qid, docno, annotation, then other columns."""
-    return _read(path, max_bytes, DOCUMENT_ANNOTATIONS)
+    return _frame(path, max_bytes, DOCUMENT_ANNOTATIONS)
 
 
 def read_values(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
@@ -578,20 +578,20 @@ def read_values(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataF
     >>> read_values(path).values.tolist()
     [['bm25', '007', 'nDCG@10', 0.5]]
     """
-    return _read(path, max_bytes, VALUES)
+    return _frame(path, max_bytes, VALUES)
 
 
 def read_groups(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
     """Read the group of each run: lines of name and group, or a table with these columns."""
-    return _read(path, max_bytes, GROUPS)
+    return _frame(path, max_bytes, GROUPS)
 
 
 def read_costs(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
     """Read the cost of a judgment in each topic: lines of qid and cost, or a table with these columns."""
-    return _read(path, max_bytes, COSTS)
+    return _frame(path, max_bytes, COSTS)
 
 
-def _read(path: StrPath, max_bytes: int | None, kind: FileKind, ids: str | None = None) -> pd.DataFrame:
+def _frame(path: StrPath, max_bytes: int | None, kind: FileKind, ids: str | None = None) -> pd.DataFrame:
     loaded = load(path, max_bytes, kind, ids)
     if loaded.n_unrated:
         left_out = "queries without results" if kind.unrated == "rank" else "rows without a rating"

@@ -119,7 +119,7 @@ class Source:
         with self.raw() as raw:
             match = _COMPRESSED.match(self._head(raw))
         kind = None if match is None else match.lastgroup
-        stream = _Stream(self, _unpacked(self.raw(), kind), refused)
+        stream = _Stream(self, _decompressed_stream(self.raw(), kind), refused)
         if kind is None:
             stream.inner.seek(start)
         while kind is not None and start > 0 and (passed := stream.read(min(start, _PIECE))):
@@ -205,7 +205,7 @@ class _Stream(io.RawIOBase):
         return len(data)
 
 
-def _unpacked(raw: Any, kind: str | None) -> Any:
+def _decompressed_stream(raw: Any, kind: str | None) -> Any:
     """Open compressed bytes; xz and padded gzip, which Arrow does not read, with the standard library."""
     if kind == "gzip":
         # Tapes and block devices pad files with zeros.

@@ -189,17 +189,17 @@ def _parse(stream: Any, layout: Layout, separator: str, types: dict[str, Any], b
 def _rated_rows(table: Any, layout: Layout, path: Path) -> tuple[Any, int]:
     """Drop comments and rows without a rating, and convert the other rows."""
     if layout.comment is not None:
-        table = _uncommented(table, layout.names[0], layout.comment)
+        table = _rows_without_comments(table, layout.names[0], layout.comment)
     try:
-        return _converted(table, layout, path), 0
+        return _converted_table(table, layout, path), 0
     except MisfitError:
         if not layout.unrated or table[layout.unrated].type != TEXT:
             raise
-    rated = _rated(table, layout.unrated)
-    return _converted(rated, layout, path), len(table) - len(rated)
+    rated = _rows_with_ratings(table, layout.unrated)
+    return _converted_table(rated, layout, path), len(table) - len(rated)
 
 
-def _converted(table: Any, layout: Layout, path: Path) -> Any:
+def _converted_table(table: Any, layout: Layout, path: Path) -> Any:
     """Convert numbers that were read as text; refuse NaN and empty ids, which Arrow accepts."""
     for name in layout.numeric:
         if table[name].type == TEXT:
@@ -226,7 +226,7 @@ def _has_empty(chunk: Any) -> bool:
     return bool((bounds[1:] == bounds[:-1]).any())
 
 
-def _rated(table: Any, name: str) -> Any:
+def _rows_with_ratings(table: Any, name: str) -> Any:
     """The rows with a rating, or of a run those with a document; Quepid writes queries that have none, too."""
     empty = pc.equal(pc.utf8_trim_whitespace(table[name]), "")
     if name == "rank":
@@ -234,7 +234,7 @@ def _rated(table: Any, name: str) -> Any:
     return table.filter(pc.invert(empty))
 
 
-def _uncommented(table: Any, name: str, comment: re.Pattern[bytes]) -> Any:
+def _rows_without_comments(table: Any, name: str, comment: re.Pattern[bytes]) -> Any:
     """Drop rows that are comments of as many words as a row has fields."""
     masks = []
     for chunk in table[name].chunks:
@@ -393,7 +393,7 @@ def typed_table(
     require_columns(source.path, table.column_names, required, original=columns)
     for place, name in enumerate(table.column_names):
         if name in _WORDS or name in numeric:
-            column = _typed(source, name, table[name], is_numeric=name in numeric, is_whole=name in whole)
+            column = _typed_column(source, name, table[name], is_numeric=name in numeric, is_whole=name in whole)
             if name in required or name in IDS or name in numeric:
                 row = pc.index(pc.is_null(column, nan_is_null=True), pa.scalar(value=True)).as_py()
                 if row >= 0:
@@ -409,7 +409,7 @@ def with_labels(table: Any) -> Any:
     return table.filter(pc.invert(empty)) if pc.any(empty).as_py() else table
 
 
-def _typed(source: Source, name: str, column: Any, *, is_numeric: bool, is_whole: bool) -> Any:
+def _typed_column(source: Source, name: str, column: Any, *, is_numeric: bool, is_whole: bool) -> Any:
     target = TEXT if not is_numeric else pa.int64() if is_whole else pa.float64()
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     # Ids that were stored as floats (1.0) no longer match.
@@ -461,7 +461,7 @@ def batches(
                 for batch in file.iter_batches(size, row_groups=[group], columns=columns):
                     # Parquet does not check that text is UTF-8, and Python cannot read other text.
                     batch.validate(full=True)
-                    table = _decoded(pa.Table.from_batches([batch]))
+                    table = _decoded_table(pa.Table.from_batches([batch]))
                     total += table.nbytes
                     if source.max_bytes is not None and total > source.max_bytes:
                         raise too_large(source)
@@ -516,7 +516,7 @@ def _widest(column: Any) -> int:
     return _NUMBER_BYTES
 
 
-def _decoded(table: Any) -> Any:
+def _decoded_table(table: Any) -> Any:
     """Replace dictionary columns, such as those of pandas' categories, by their values."""
     if not any(pa.types.is_dictionary(field.type) for field in table.schema):
         return table

@@ -171,7 +171,7 @@ def grid_distribution(model: UnjudgedModel, topic: int, cells: int = CELLS) -> G
     n_unjudged = int(one.n_unjudged[0])
     values = _values(one)
     cell = max(float(values.max(axis=1).sum()), 1e-300) / cells
-    mass = _filled(one, values / cell, cells + n_unjudged + 1)
+    mass = _cell_values(one, values / cell, cells + n_unjudged + 1)
     scores = one.base[0] + cell * np.arange(len(mass))
     largest = float(one.base[0] + values.max(axis=1).sum())
     return Grid(scores, mass, np.cumsum(mass), method="grid", cell=cell, n_documents=n_unjudged, largest=largest)
@@ -214,7 +214,7 @@ def lattice_distribution(model: UnjudgedModel, topic: int) -> Atoms:
     """The exact distribution of a topic whose values are all multiples of one unit (finite :func:`lattice_work`)."""
     one = model.select(slice(topic, topic + 1))
     unit, places = _whole(_values(one))
-    mass = _filled(one, places, int(places.max(axis=1).sum()) + len(places) + 1)
+    mass = _cell_values(one, places, int(places.max(axis=1).sum()) + len(places) + 1)
     scores: Floats = one.base[0] + unit * np.arange(len(mass))
     return Atoms(scores, mass, np.cumsum(mass))
 
@@ -246,7 +246,7 @@ def _whole(values: Floats) -> tuple[float, Floats]:
         return unit, np.where(np.abs(multiple - near) < WHOLE, near, np.nan)
 
 
-def _filled(one: UnjudgedModel, places: Floats, n_cells: int) -> Floats:
+def _cell_values(one: UnjudgedModel, places: Floats, n_cells: int) -> Floats:
     """The probability of each cell, the value of each document in units of cells split between the two around it."""
     path = walk(one)
     mass = np.zeros((len(path), n_cells))

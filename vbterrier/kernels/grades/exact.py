@@ -478,11 +478,11 @@ def _convolution(model: UnjudgedModel) -> Convolution | Pairs:
     if strength is not None:
         (left, at_left), (right, at_right) = (_counts(gain.shape[1], len(half)) for half in (first, second))
         joint = joint_probs(prob[0, 0], strength, left, right)[at_left][:, at_right]
-        return _joined(values[0], values[1], joint, apart=apart)
+        return _merged_pairs(values[0], values[1], joint, apart=apart)
     drawn = (prob if prob.shape[1] == 1 else prob[:, half] for half in (first, second))
     probs = [sequence_probs(chance, len(half), None)[0] for chance, half in zip(drawn, (first, second), strict=True)]
     if not apart:
-        return _joined(values[0], values[1], np.multiply.outer(probs[0], probs[1]), apart=False)
+        return _merged_pairs(values[0], values[1], np.multiply.outer(probs[0], probs[1]), apart=False)
     return Convolution(_rising(values[0], probs[0]), _rising(values[1], probs[1]))
 
 
@@ -499,7 +499,7 @@ def _counts(n_levels: int, n_documents: int) -> tuple[Ints, Ints]:
     return distinct, place.reshape(-1)
 
 
-def _joined(left: Floats, right: Floats, probs: Floats, *, apart: bool) -> Pairs:
+def _merged_pairs(left: Floats, right: Floats, probs: Floats, *, apart: bool) -> Pairs:
     """Pairs of increasing values from pairs of sequences, equal values merged."""
     for axis, values in enumerate((left, right)):
         order = np.argsort(values, kind="stable")

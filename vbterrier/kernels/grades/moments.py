@@ -261,7 +261,7 @@ def _urn_moments(model: UnjudgedModel, *, with_variance: bool) -> tuple[Floats, 
             by_number = by_number + share * (np.arange(0.0, n_drawn)[:, None] / (n_drawn - 1) - by_number)
             before = layer(n_drawn - 1, n_levels)
             chance = [each.take(before[:, level], axis=0) for level, each in enumerate(by_number)]
-        later = [_expected(moment, chance, successors(n_drawn - 1, n_levels)) for moment in later]
+        later = [_expectation(moment, chance, successors(n_drawn - 1, n_levels)) for moment in later]
     mean, *square = (moment[0] for moment in later)
     variance = np.maximum(square[0] - mean**2, 0.0) if with_variance else np.full(n, np.nan)
     return model.base + mean, variance
@@ -388,7 +388,7 @@ def _landing(n_unjudged: int, cap: int) -> Ints:
     return states.starts[_place(landed + over - left)] + _place(left)
 
 
-def _expected(values: Floats, chance: list[Floats], after: tuple[Ints, ...]) -> Floats:
+def _expectation(values: Floats, chance: list[Floats], after: tuple[Ints, ...]) -> Floats:
     """The expectation over the next draw of values that depend on the counts after it, shape (S, n)."""
     value = values.take(after[0], axis=0)
     value *= chance[0]
@@ -485,9 +485,9 @@ def increment_steps(model: UnjudgedModel, increments: Increments, levels: Ints) 
     n_unjudged = int(model.n_unjudged[0])
     caps, kind = np.unique(model.caps, axis=0, return_inverse=True)
     kind, prob = kind.reshape(-1), model.landed[:, :, levels]
-    seen = _seen(n_unjudged, caps, levels, increments)
+    seen = _moments_after_draws(n_unjudged, caps, levels, increments)
     for document in range(n_unjudged - 1, -1, -1):
-        (changed, behind), before = seen, _seen(document, caps, levels, increments)
+        (changed, behind), before = seen, _moments_after_draws(document, caps, levels, increments)
         terms = (increments.alone, increments.together, increments.fixed, increments.lasting)
         alone, together, fixed, lasting = (each[:, [document]] for each in terms)
         unit = alone + together * behind[kind]
@@ -499,7 +499,7 @@ def increment_steps(model: UnjudgedModel, increments: Increments, levels: Ints) 
         seen = before
 
 
-def _seen(n_drawn: int, caps: Ints, levels: Ints, increments: Increments) -> tuple[Floats, Floats]:
+def _moments_after_draws(n_drawn: int, caps: Ints, levels: Ints, increments: Increments) -> tuple[Floats, Floats]:
     """X and Y of the increments after some draws, for several caps, each of shape (n_caps, S)."""
     counts = layer(n_drawn, len(levels))
     drawn = np.zeros((caps.shape[1], 1, len(counts)), dtype=np.int64)

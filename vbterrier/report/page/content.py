@@ -18,7 +18,7 @@ from vbterrier.frames.notebook import interval_axis, interval_bar
 from vbterrier.frames.pictures import limits
 from vbterrier.frames.ranking import places
 from vbterrier.report.captions import methods_of
-from vbterrier.report.page.evaluated import rows_of, wide_of
+from vbterrier.report.page.evaluated import row_tuples, wide_values
 from vbterrier.unjudged.estimated import EstimatedDistribution
 
 if TYPE_CHECKING:
@@ -164,9 +164,9 @@ def page_data(numbers: ReportNumbers, inputs: Inputs, tables: Sequence[Table]) -
     if any(rest := [table.rest for table in tables]):
         data["rest"] = rest
     data["lower"] = [better(measure) == "lower" for measure in data["measures"]]
-    wides = [wide_of(numbers, measure) for measure in data["measures"]]
+    wides = [wide_values(numbers, measure) for measure in data["measures"]]
     data["values"] = [[_numbers(wide[name].to_numpy(dtype=np.float64)) for name in wide.columns] for wide in wides]
-    rows, depth = _retrieved(numbers)
+    rows, depth = _run_rows(numbers)
     data["rankings"] = _rankings(numbers, rows, depth, inputs.documents)
     if numbers.tops:
         data["unjudged"] = [
@@ -201,7 +201,7 @@ def _order(numbers: ReportNumbers) -> list[int]:
     """Positions of systems: the reference (the baseline, or the second best), the best one, then the others."""
     if numbers.comparison is None:
         return list(range(len(numbers.names)))
-    means = wide_of(numbers, numbers.compared[0]).mean()
+    means = wide_values(numbers, numbers.compared[0]).mean()
     names = list(means.sort_values(ascending=better(numbers.compared[0]) == "lower", kind="stable").index)
     baseline = numbers.comparison.baseline
     reference = names[1] if baseline is None else str(baseline)
@@ -219,7 +219,7 @@ def _short(value: float) -> float:
     return int(rounded) if rounded == int(rounded) else rounded
 
 
-def _retrieved(numbers: ReportNumbers) -> tuple[pd.DataFrame, int]:
+def _run_rows(numbers: ReportNumbers) -> tuple[pd.DataFrame, int]:
     """Rows of all runs (system, topic, rank from 0, docno), and the rank to which they fit the page."""
     parts = []
     for system, run in enumerate(numbers.runs.values()):
@@ -398,11 +398,11 @@ def matrix(numbers: ReportNumbers) -> Matrix:
     columns = {measure: _cells_of(numbers, frame[frame["measure"] == measure], measure) for measure in measures}
     nothing = Cell("–", best=False, mark="", meaning="", intervals=[], bar="")
     counts = frame.groupby("name")["n_qids"].max().to_dict()
-    missing = dict(rows_of(numbers.scores.missing.astype({"name": str}), "name", "n_missing"))
+    missing = dict(row_tuples(numbers.scores.missing.astype({"name": str}), "name", "n_missing"))
     flags: dict[str, str] = {}
     if numbers.comparison is not None:
         marked = numbers.comparison.flags[numbers.comparison.flags["flag"] != ""]
-        flags = {str(name): flag for name, flag in rows_of(marked, "name", "flag")}
+        flags = {str(name): flag for name, flag in row_tuples(marked, "name", "flag")}
     rows = []
     for name in names:
         cells = [columns[measure].get(name, nothing) for measure in measures]
@@ -435,7 +435,7 @@ def _cells_of(report: ReportNumbers, frame: pd.DataFrame, measure: str) -> dict[
     for name, rows in frame.groupby("name"):
         value = float(values[name])
         with_interval = rows.dropna(subset="low")
-        ends = rows_of(with_interval, "low", "high", "method")
+        ends = row_tuples(with_interval, "low", "high", "method")
         # The source of the uncertainty: topics or unjudged documents.
         sources = [f" {method.partition(' (')[0]}" * (len(ends) > 1) for _, _, method in ends]
         texts = [between(low, high) + source for (low, high, _), source in zip(ends, sources, strict=True)]
@@ -452,13 +452,13 @@ def _marks(numbers: ReportNumbers, measure: str) -> dict[str, tuple[str, str]]:
         return {}
     if numbers.comparison.baseline is None:
         systems = numbers.comparison.systems[numbers.comparison.systems["measure"] == measure]
-        return {str(name): (letters, "") for name, letters in rows_of(systems, "name", "letters")}
+        return {str(name): (letters, "") for name, letters in row_tuples(systems, "name", "letters")}
     pairs = numbers.comparison.pairs[
         numbers.comparison.significant() & (numbers.comparison.pairs["measure"] == measure)
     ]
     base = printable(numbers.comparison.baseline)
     higher, lower = (HIGHER, f"significantly higher than {base}"), (LOWER, f"significantly lower than {base}")
-    return {str(name): higher if diff > 0 else lower for name, diff in rows_of(pairs, "name_a", "diff")}
+    return {str(name): higher if diff > 0 else lower for name, diff in row_tuples(pairs, "name_a", "diff")}
 
 
 def _notes_of(numbers: ReportNumbers, frame: pd.DataFrame, flags: dict[str, str]) -> Iterator[str]:

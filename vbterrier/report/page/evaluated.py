@@ -222,12 +222,12 @@ class ReportNumbers:
         return [str(qid) for qid in self.scores.values["qid"].unique()]
 
 
-def rows_of(frame: pd.DataFrame, *columns: str) -> list[tuple[Any, ...]]:
+def row_tuples(frame: pd.DataFrame, *columns: str) -> list[tuple[Any, ...]]:
     """Return columns of all rows, as Python numbers and strings."""
     return list(zip(*(frame[column].tolist() for column in columns), strict=True))
 
 
-def wide_of(numbers: ReportNumbers, measure: str) -> pd.DataFrame:
+def wide_values(numbers: ReportNumbers, measure: str) -> pd.DataFrame:
     """Values of one measure: one row for each topic, one column for each system, NaN if undefined."""
     values = numbers.scores.values
     of_measure = values[values["measure"] == measure].astype({"qid": str, "name": str})
@@ -260,7 +260,7 @@ def inputs_of(
     intents = None if intents is None else named("intents", intents)
     tags = None if tags is None else named("tags", tags)
     subtopics = None if subtopics is None else subtopics_of(subtopics)
-    pool = None if content.links is None else _linked(content.links, judged)
+    pool = None if content.links is None else _linked_pool(content.links, judged)
     every = (
         EvaluationTarget.of_links(pool) if pool is not None else target_of(judged, intents, tags, subtopics=subtopics)
     )
@@ -349,7 +349,7 @@ def _judgments(qrels: Any) -> pd.DataFrame:
     return evaluated_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels", QRELS)
 
 
-def _linked(links: Any, qrels: Any) -> LinkedPool:
+def _linked_pool(links: Any, qrels: Any) -> LinkedPool:
     """The linked pool, with the labels of the judgments if there are any."""
     from vbterrier.entities.pool import link_pool, read_links
 
@@ -478,6 +478,6 @@ def _of_runs(
         described = inputs.subtopics if inputs.intents is None else inputs.intents
         if described is not None and "name" in described.columns:
             kept = described.astype({"qid": str, "entity_id": str}).dropna(subset="name")
-            rows = rows_of(kept, "qid", "entity_id", "name")
+            rows = row_tuples(kept, "qid", "entity_id", "name")
             evaluated_parts["intent_names"] = {(qid, entity): str(name) for qid, entity, name in rows}
     return evaluated_parts

@@ -23,7 +23,7 @@ from vbterrier.evaluate.verdicts import (
 from vbterrier.frames.answer import Caveat, text_key
 from vbterrier.frames.ranking import MAX_TIED_SHARE
 from vbterrier.measures.unjudged import Bootstrapped, Estimated, UnjudgedMeasure
-from vbterrier.report.page.evaluated import rows_of, wide_of
+from vbterrier.report.page.evaluated import row_tuples, wide_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -77,7 +77,7 @@ def agreement(numbers: ReportNumbers) -> list[str]:
     pairs = numbers.comparison.pairs[numbers.comparison.significant()]
     # The order within a pair depends on the measure, so a pair is written with its better system first.
     differ = {measure: set[tuple[str, str]]() for measure in compared}
-    for measure, a, b, diff in rows_of(pairs, "measure", "name_a", "name_b", "diff"):
+    for measure, a, b, diff in row_tuples(pairs, "measure", "name_a", "name_b", "diff"):
         differ[measure].add((a, b) if (diff > 0) == (better(measure) != "lower") else (b, a))
     first, *others = compared
     same = [measure for measure in others if differ[measure] == differ[first]]
@@ -120,7 +120,7 @@ def _disagreement(result: Comparison, bootstrapped: str, plain: str) -> list[str
     wide = result.pairs.assign(significant=result.significant())
     # The order within a pair depends on the measure, so the sign of a difference is the better system's name.
     signs: dict[str, dict[frozenset[str], str | None]] = {bootstrapped: {}, plain: {}}
-    for measure, a, b, diff, significant in rows_of(wide, "measure", "name_a", "name_b", "diff", "significant"):
+    for measure, a, b, diff, significant in row_tuples(wide, "measure", "name_a", "name_b", "diff", "significant"):
         if measure in signs:
             signs[measure][frozenset((a, b))] = (a if diff > 0 else b) if significant else None
     both = [(one, signs[bootstrapped].get(pair), " vs. ".join(sorted(pair))) for pair, one in signs[plain].items()]
@@ -159,7 +159,7 @@ _SHOWN = 5
 
 def caveats(numbers: ReportNumbers) -> list[Caveat]:
     """All caveats of a verdict: the meaning of measures of unjudged documents, then serious ones, then the others."""
-    parts = (_missing, _unjudged, _tagging, _reach, _influential, _ties, _powerless)
+    parts = (_missing, _unjudged_caveats, _tagging, _reach, _influential, _ties, _powerless)
     families = [_families(numbers)] if numbers.distributions else []
     notes = [Caveat("Judgments", f"{note.text[0].upper()}{note.text[1:]}.", note.serious) for note in numbers.notes]
     return families + sorted(
@@ -194,7 +194,7 @@ def _families(numbers: ReportNumbers) -> Caveat:
 def _missing(numbers: ReportNumbers) -> Iterator[Caveat]:
     flags = None if numbers.comparison is None else numbers.comparison.flags
     flagged = set() if flags is None else set(flags.loc[flags["flag"] != "", "name"].astype(str))
-    for name, n_qids, n_missing in rows_of(numbers.scores.missing, "name", "n_qids", "n_missing"):
+    for name, n_qids, n_missing in row_tuples(numbers.scores.missing, "name", "n_qids", "n_missing"):
         if n_missing:
             text = (
                 f"{printable(name)}{FLAGGED * (str(name) in flagged)} returned nothing for {n_missing} of {n_qids} "
@@ -205,7 +205,7 @@ def _missing(numbers: ReportNumbers) -> Iterator[Caveat]:
             yield Caveat("Empty topics", text + more * serious, serious)
 
 
-def _unjudged(numbers: ReportNumbers) -> Iterator[Caveat]:
+def _unjudged_caveats(numbers: ReportNumbers) -> Iterator[Caveat]:
     if not numbers.tops:
         return
     shares = {name: float(top.unjudged_share().mean()) for name, top in numbers.tops.items()}
@@ -268,7 +268,7 @@ def _influential(numbers: ReportNumbers) -> Iterator[Caveat]:
     if numbers.comparison is None:
         return
     measure = numbers.compared[0]
-    wide = wide_of(numbers, measure).dropna()
+    wide = wide_values(numbers, measure).dropna()
     lower = better(measure) == "lower"
     names = list(wide.mean().sort_values(ascending=lower, kind="stable").index)
     baseline = numbers.comparison.baseline
@@ -290,7 +290,7 @@ def _influential(numbers: ReportNumbers) -> Iterator[Caveat]:
     text = f"{without} of {printable(a)} would not be {where} that of {printable(b)}."
     pairs = numbers.comparison.pairs
     significant = pairs[numbers.comparison.significant() & (pairs["measure"] == measure)]
-    differ = any({*pair} == {a, b} for pair in rows_of(significant, "name_a", "name_b"))
+    differ = any({*pair} == {a, b} for pair in row_tuples(significant, "name_a", "name_b"))
     few = len(topics) <= max(1, len(wide) // 20)
     yield Caveat("Influential topics", text, differ and few)
 

@@ -123,7 +123,7 @@ def _points(frame: pd.DataFrame, x: str, selection: str | Sequence[str] | None) 
     """Rows with a position on the axis: ``at``, and ``line``, the measure without the parameter of the axis."""
     texts = frame["measure"]
     names = texts.unique()
-    read = pd.DataFrame([_read(text, x) for text in names], columns=["at", "line", "own"], index=names)
+    read = pd.DataFrame([_axis_position(text, x) for text in names], columns=["at", "line", "own"], index=names)
     # ES is a point on a line of VB, not a separate line.
     there = read["at"].notna() & read["line"].isin(read.loc[read["own"], "line"])
     if not there.any():
@@ -132,13 +132,13 @@ def _points(frame: pd.DataFrame, x: str, selection: str | Sequence[str] | None) 
         warn(f"x={x!r}: measures without it are left out: {examples(read.index[~there])}")
     points = frame.join(read, on="measure")[texts.map(there).to_numpy()]
     if selection is not None:
-        lines = [_read(one, x)[1] for one in ([selection] if isinstance(selection, str) else selection)]
+        lines = [_axis_position(one, x)[1] for one in ([selection] if isinstance(selection, str) else selection)]
         points = captions.only(points.assign(measure=points["line"]), "measure", lines, "scores")
     points = points.sort_values("own", ascending=False, kind="stable").drop_duplicates(["name", "line", "at"])
     return points.sort_index(kind="stable")
 
 
-def _read(text: str, x: str) -> tuple[float, str, bool]:
+def _axis_position(text: str, x: str) -> tuple[float, str, bool]:
     """Position of a measure on the axis (NaN: none), its line, and True unless it is ES on a line of VB."""
     measure, param = verdicts.parsed(text), AXES[x][0]
     name = getattr(measure, "NAME", "")

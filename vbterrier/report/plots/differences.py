@@ -66,7 +66,7 @@ def differences(
     >>> [label.get_text() for label in ax.get_yticklabels()], ax.get_xlabel()
     (['dense', 'splade'], 'difference in nDCG@10 from bm25')
     """
-    frame = _turned(captions.only(_flagged_pairs(pairs), "measure", measure, "pairs"), baseline)
+    frame = _in_one_direction(captions.only(_flagged_pairs(pairs), "measure", measure, "pairs"), baseline)
     rows = frame.drop_duplicates("pair")
     if len(rows) > _MOST:
         raise ParameterError(
@@ -106,11 +106,11 @@ def differences(
         drawn.set_xlabel(style.fitted(label, space) + other)
         if len(parts) > 1:
             elements.legend_from_left(drawn, marks, shown, space, taken)
-        style.caption(drawn, *_described(frame), data)
+        style.caption(drawn, *_caption_parts(frame), data)
     return drawn
 
 
-def _turned(frame: pd.DataFrame, baseline: str | None) -> pd.DataFrame:
+def _in_one_direction(frame: pd.DataFrame, baseline: str | None) -> pd.DataFrame:
     """Give all measures of a pair the direction of the first; with a baseline, keep its pairs and make it name_b."""
     first = frame.groupby("pair", sort=False)["name_a"].transform("first")
     turned = (frame["name_a"] != first).to_numpy()
@@ -170,7 +170,7 @@ def _labels(rows: pd.DataFrame, space: float) -> list[str]:
     return [name + dagger for name, dagger in zip(shown, daggers, strict=True)]
 
 
-def _described(frame: pd.DataFrame) -> list[str]:
+def _caption_parts(frame: pd.DataFrame) -> list[str]:
     """Parts of the caption: topics, tests, intervals and flags."""
     tests = [f"{test}, {correction}" for test, correction in elements.kinds(frame, "test", "correction")]
     sure, flagged = int(frame["significant"].sum()), frame.loc[frame["flagged"], "pair"].nunique()

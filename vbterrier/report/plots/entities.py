@@ -50,7 +50,7 @@ def run_means(values: Any, x: str, y: str) -> tuple[pd.DataFrame, int, int]:
     if not len(whole):
         raise InputError(f"values: no topic has {' and '.join(needed)} of all {len(names)} runs")
     mean = whole.mean().unstack().loc[names]
-    runs = pd.DataFrame({"name": names, "x": _of(mean, x), "y": _of(mean, y)})
+    runs = pd.DataFrame({"name": names, "x": _system_means(mean, x), "y": _system_means(mean, y)})
     up, down = ((runs[axis] * sign).to_numpy().round(DECIMALS) for axis, sign in (("y", -_worse(y)), ("x", _worse(x))))
     return runs.assign(on_front=undominated(up, down)), len(whole), len(table) - len(whole)
 
@@ -62,7 +62,7 @@ def _sources(measure: str) -> tuple[str, ...]:
     return measure.replace("DiscRatio", "RelCov", 1), measure.replace("DiscRatio", "NonRelCov", 1)
 
 
-def _of(mean: pd.DataFrame, measure: str) -> Any:
+def _system_means(mean: pd.DataFrame, measure: str) -> Any:
     sources = _sources(measure)
     if len(sources) == 1:
         return mean[measure].to_numpy()
@@ -160,7 +160,9 @@ def coverage_discrimination(
             style.legend(drawn, handles, [*series, *([counted(rest, "other")] if rest else [])], space)
         best = f"filled, on the line: Pareto frontier ({len(front)} of {len(runs)} runs)"
         means = f"points: means over {verdicts.counted(n_topics, 'topic')}" + (f" ({n_lost} undefined)" * bool(n_lost))
-        style.caption(drawn, means, starred, best, reference_note, infinite, _correlated(runs, x, y), fitted, shaded)
+        style.caption(
+            drawn, means, starred, best, reference_note, infinite, _correlation_text(runs, x, y), fitted, shaded
+        )
     return drawn
 
 
@@ -288,7 +290,7 @@ def _draw(ax: Any, part: pd.DataFrame, place: int | None, n_runs: int) -> Any:
     return Line2D([], [], **look)
 
 
-def _correlated(runs: pd.DataFrame, x: str, y: str) -> str:
+def _correlation_text(runs: pd.DataFrame, x: str, y: str) -> str:
     """Pearson's r over runs, with its interval."""
     is_ratio = x.startswith("DiscRatio") or y.startswith("DiscRatio")
     if len(runs) < _FEW or is_ratio or (runs[["x", "y"]].std() < 10.0**-DECIMALS).any():

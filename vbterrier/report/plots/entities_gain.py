@@ -82,9 +82,9 @@ def coverage_by_k(
     require(table, captions.INTERVALS, "intervals")
     measure_names = ("DiscRatio",) if ratio else ("RelCov", "NonRelCov")
     # Reports of several k repeat the measures without k, which are not drawn.
-    kept = captions.intervals_of(table[[_named(text) in measure_names for text in table["measure"]]])
+    kept = captions.intervals_of(table[[_bare_name(text) in measure_names for text in table["measure"]]])
     # The first wanted measure gets a solid line, the second a dashed one.
-    order = kept["measure"].map(lambda text: measure_names.index(_named(text)))
+    order = kept["measure"].map(lambda text: measure_names.index(_bare_name(text)))
     kept = kept.iloc[np.argsort(order.to_numpy(), kind="stable")]
     drawn = curve(kept.drop(columns="replicated"), "k", highlight=highlight, ax=ax, width=width)
     if ratio and len(kept):
@@ -96,7 +96,7 @@ def coverage_by_k(
     return drawn
 
 
-def _named(measure: object) -> str:
+def _bare_name(measure: object) -> str:
     """Name of a measure without parameters and cutoff."""
     return str(measure).partition("@")[0].partition("(")[0]
 

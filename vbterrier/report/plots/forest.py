@@ -137,7 +137,7 @@ def estimate_against_truth(
     'RMSE 0.071, bias +0.050; n = 2 run-topics'
     """
     frame = captions.only(
-        _complete_estimates(_joined(estimates, intervals, level)), "estimator", estimator, "estimates"
+        _complete_estimates(_with_intervals(estimates, intervals, level)), "estimator", estimator, "estimates"
     )
     parts = few(frame, "estimator")
     points = [part.dropna(subset=["truth", "estimate"]) for _, part in parts]
@@ -190,7 +190,7 @@ def _complete_estimates(estimates: pd.DataFrame) -> pd.DataFrame:
     return frame
 
 
-def _joined(estimates: Any, intervals: Any, level: float) -> pd.DataFrame:
+def _with_intervals(estimates: Any, intervals: Any, level: float) -> pd.DataFrame:
     """Estimates, with the intervals of one level if these are in a separate frame."""
     frame = frame_of(estimates, "estimates")
     if intervals is None:

@@ -66,7 +66,7 @@ def score_by_size(
     with style.canvas(ax, width, min(0.55 * width, 3.0) if len(frame) else 0.5) as drawn:
         if not len(frame):
             return style.nothing(drawn, "scores")
-        points, dashed = _lined(frame.assign(at=frame["n_qids"], value=frame["mean"]), "measure")
+        points, dashed = _with_lines(frame.assign(at=frame["n_qids"], value=frame["mean"]), "measure")
         coloured, rest = elements.chosen(points, highlight)
         elements.draw(drawn, points, dashed, coloured)
         elements.size_axis(drawn, points["at"], grows=elements.grow(points["at"]))
@@ -78,7 +78,7 @@ def score_by_size(
     return drawn
 
 
-def _lined(frame: pd.DataFrame, column: str) -> tuple[pd.DataFrame, list[str]]:
+def _with_lines(frame: pd.DataFrame, column: str) -> tuple[pd.DataFrame, list[str]]:
     """Add the column ``line`` (the given column, the order, or both, as they vary); returns the lines, too."""
     orders = varies(frame["order"])
     several = varies(frame[column]) or not orders
@@ -148,7 +148,7 @@ def not_worse_by_size(
         if not len(frame):
             return style.nothing(drawn, "counts")
         named = frame.assign(at=frame["n_qids"], value=frame["n_not_worse"], name=frame["measure"])
-        points, dashed = _lined(named, "test")
+        points, dashed = _with_lines(named, "test")
         most = max(int(frame["n_systems"].max()) - 1, 1)
         drawn.axhline(most, color=style.MUTED, linewidth=0.6, linestyle=(0, (4, 3)), zorder=1)
         measures = list(frame["measure"].unique())
@@ -217,7 +217,7 @@ def power_curve(plans: Any, *, target: float | None = None, ax: Any = None, widt
             texts[delta].append(("not reached" if np.isnan(at) else f"{at:,.0f} queries{span}") + several)
         names = [f"δ = {delta}: {', '.join(sizes)}" for delta, sizes in texts.items()]
         elements.explain(drawn, names, 0, tests)
-        style.caption(drawn, *_described(frame, target, _assurance(plans) if planned else None))
+        style.caption(drawn, *_caption_parts(frame, target, _assurance(plans) if planned else None))
     return drawn
 
 
@@ -277,7 +277,7 @@ def _assurance(plans: Any) -> str:
     return f", which reaches it with probability {assured.pop():g}" if len(assured) == 1 and max(assured) > 0 else ""
 
 
-def _described(frame: pd.DataFrame, target: float, assurance: str | None) -> list[str]:
+def _caption_parts(frame: pd.DataFrame, target: float, assurance: str | None) -> list[str]:
     """Parts of the caption: target, tests, simulations and bands; ``assurance``: of planned numbers, if there are any.
 
     The number of queries is right of the line's crossing, which is for the standard deviation of the pilot itself.

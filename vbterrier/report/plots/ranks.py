@@ -164,7 +164,7 @@ def variance_shares(
     ([75.0, 25.0], '0.020')
     """
     frame = captions.only(_valid_shares(shares), "measure", measure, "shares")
-    names, sources, table, error = _table(frame, sort=sort)
+    names, sources, table, error = _share_matrix(frame, sort=sort)
     n = len(names)
     row = float(np.clip(style.PAGE / max(n, 1), 0.075, 0.19))
     with style.canvas(ax, width, n * row if n else 0.5) as drawn:
@@ -208,7 +208,7 @@ def _valid_shares(shares: Any) -> pd.DataFrame:
     return frame
 
 
-def _table(frame: pd.DataFrame, *, sort: bool) -> tuple[list[str], list[str], Floats, Floats]:
+def _share_matrix(frame: pd.DataFrame, *, sort: bool) -> tuple[list[str], list[str], Floats, Floats]:
     """Names of rows, sources, shares in percent with shape (rows, sources), and standard errors of rows."""
     rows = pd.MultiIndex.from_frame(frame[["name", "measure"]].drop_duplicates())
     sources = sorted(frame["source"].unique(), key=lambda source: source == TOGETHER)

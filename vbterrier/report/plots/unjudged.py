@@ -110,7 +110,7 @@ def score_distributions(
         partly = marked | ({bound: limits[0]} if limits else {})
         counts = {name: int(np.isnan(values).sum()) for name, values in partly.items()}
         missing = [f"no {name}: {count} of {n}" for name, count in counts.items() if count]
-        style.caption(drawn, *_described(distribution, rows), bars, *missing)
+        style.caption(drawn, *_caption_parts(distribution, rows), bars, *missing)
     return drawn
 
 
@@ -218,7 +218,7 @@ def _marks(
     return handles
 
 
-def _described(distribution: ScoreDistributions, rows: pd.DataFrame) -> list[str]:
+def _caption_parts(distribution: ScoreDistributions, rows: pd.DataFrame) -> list[str]:
     """Parts of the caption: topics, bootstrap process, draws, topics without unjudged documents."""
     n_certain = int(rows["certain"].sum())
     drawn = sum(distribution.distributions[place].method == "mc" for place in rows["place"])
