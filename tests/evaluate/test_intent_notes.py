@@ -47,9 +47,7 @@ def test_evaluations_report_guesses_and_the_range_of_scores():
     # Two of all three tags, and one of those of the first two documents.
     mostly, note = evaluation.notes
     assert mostly == f"67% of the tags are decided by a tie: {GUESSES}"
-    assert note.startswith(
-        "50% of the tags of mine are guesses between candidates with equal scores: whatever they are"
-    )
+    assert note.startswith("50% of the tags of mine are guesses between candidates with equal scores: for any choice")
     assert note.endswith("its ES@2 is 0.600 to 0.900 and its VB@2 0.110 to 0.600")
     certain = vbterrier.evaluate_intents({"mine": RUN}, topics, **options | {"tagger": TAGS.assign(tied=0)})
     assert "ES_worst" not in certain.tagging.columns

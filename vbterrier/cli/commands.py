@@ -326,7 +326,7 @@ def _no_collections() -> Iterator[None]:
 
 
 def show_log(times: int) -> None:
-    """Show log messages of level INFO, or DEBUG if asked for twice, before or after the name of the command."""
+    """Show log messages of level INFO, or DEBUG if given twice, before or after the name of the command."""
     log = logging.getLogger(NAME)
     if not times:
         return

@@ -103,11 +103,11 @@ def Experiment(
     plan: str = "linear",
     **kwargs: Any,
 ) -> Any:
-    """``pt.Experiment`` that knows the results of all systems before it evaluates any of them.
+    """``pt.Experiment`` for measures that need the results of all systems.
 
-    It has the arguments and the result of ``pt.Experiment``, with three differences. Each system is run once, and all
-    results are known before measures are computed, so that measures of the E family, as ENDCG, fit their model to all
-    of them. Topics for which a measure is undefined are left out of its mean, and counted in a warning and in the
+    It has the arguments and the result of ``pt.Experiment``, with three differences. Each system is run once, and
+    measures are computed after the last one, so that measures of the E family, as ENDCG, fit their model to all
+    systems. Topics for which a measure is undefined are left out of its mean, and counted in a warning and in the
     attribute ``attrs["n_undefined"]`` of the table of means. Measures may be text.
 
     Parameters
@@ -157,7 +157,7 @@ def Experiment(
     Returns
     -------
     pandas.DataFrame
-        One row per system with the columns name, a column for each measure in the order in which they were asked for,
+        One row per system with the columns name, a column for each measure in the order of the call,
         mrt, and the columns of tests. With ``highlight``, a pandas style of it; with ``perquery="both"``, the pair
         (averages, perquery). The attribute ``attrs["notes"]`` of means names the models of estimated measures, as the
         caption of a style does; values of topics have their digests in a column model, as :func:`vbterrier.score` has.
@@ -328,7 +328,7 @@ def _require_unique(names: Sequence[Any], arguments: Sequence[str]) -> None:
 
 
 def _measures(requested: Any) -> tuple[dict[ir_measures.Measure, str], bool]:
-    """Measures with the names of their columns, and whether the mean response time was asked for."""
+    """Measures with the names of their columns, and True if the mean response time is requested."""
     items = [requested] if isinstance(requested, (str, ir_measures.Measure)) else list(requested)
     measures: dict[ir_measures.Measure, str] = {}
     for one in items:

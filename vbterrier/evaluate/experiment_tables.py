@@ -112,7 +112,7 @@ class BaselineTests:
     def of(
         cls, baseline: Any, test: Any, correction: str | None, alpha: float, names: Sequence[Any], *, perquery: bool
     ) -> BaselineTests | None:
-        """Return the tests that were asked for, ``None`` without a baseline."""
+        """Return the requested tests, ``None`` without a baseline."""
         if baseline is None:
             if correction is not None:
                 raise ParameterError(

@@ -130,7 +130,7 @@ def tie_note(tagging: pd.DataFrame) -> Iterator[str]:
         return
     row = deepest.iloc[int(np.argmax(width))]
     yield (
-        f"{row['tied']:.0%} of the tags of {row['name']} are guesses between candidates with equal scores: whatever "
-        f"they are, its ES@{row['cutoff']} is {row['ES_worst']:.3f} to {row['ES_best']:.3f} and its VB@{row['cutoff']} "
+        f"{row['tied']:.0%} of the tags of {row['name']} are guesses between candidates with equal scores: for any "
+        f"choice, its ES@{row['cutoff']} is {row['ES_worst']:.3f} to {row['ES_best']:.3f} and its VB@{row['cutoff']} "
         f"{row['VB_worst']:.3f} to {row['VB_best']:.3f}"
     )

@@ -460,7 +460,7 @@ def _systems(
 ) -> dict[str, Any]:
     """Pipelines and frames of runs by name; at least one, with the baseline among them.
 
-    Runs in files are read down to the largest cutoff in bounded memory, or by several workers, if asked for.
+    Runs in files are read down to the largest cutoff in bounded memory, or by several workers, if requested.
     """
     by_name = dict(systems_of(named_systems(systems)))
     files = {name: source for name, source in by_name.items() if is_in_files(source)}

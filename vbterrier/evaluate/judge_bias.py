@@ -51,7 +51,7 @@ def with_groups(
         frame["length"] = quarters.map(lambda part: f"{part.left:.0f} to {part.right:.0f} words", na_action="ignore")
         if queries is not None:
             frame["overlap"] = _overlap(frame, texts, queries)
-    # Documents of several families are better than others, whatever the judge.
+    # Documents of several families are better than others, for any judge.
     cut = cut.assign(family=cut["name"].map({name: (families or {}).get(name, f"\0{name}") for name in top}))
     of_document = cut.groupby(KEY)["family"].agg(["nunique", "first"])
     return frame.join(of_document["first"].where(of_document["nunique"] == 1).rename("family"), on=KEY)

@@ -289,7 +289,7 @@ def label_quality(
     Notes
     -----
     Predictions for held-out topics are those of an isotonic regression of relevance on the label in the other topics.
-    Every fifth of the sorted topic ids is held out together (of one topic, every fifth docno), whatever the order of
+    Every fifth of the sorted topic ids is held out together (of one topic, every fifth docno), in any order of
     rows. Intervals treat documents as independent; labels of one topic usually are not, so that they are too narrow.
 
     Source: Cohen, Educational and Psychological Measurement 20, 1960. The effective number of judgments: Angelopoulos

@@ -490,7 +490,7 @@ def scored_runs(
 def _shown_values(
     table: ScoreTable, measures: Sequence[ir_measures.Measure], models: Mapping[str, EvidenceModel]
 ) -> pd.DataFrame:
-    """Return the V frame of the measures that were asked for, with models and answers."""
+    """Return the V frame of the requested measures, with models and answers."""
     names = set(map(str, measures))
     values = table.of(name for name in table.measures if name in names).frame()
     if models:
@@ -541,7 +541,7 @@ def _notes_on_models(
 
 
 def _with_plain(measures: Iterable[ir_measures.Measure]) -> list[tuple[Estimated, ir_measures.Measure]]:
-    """Means of the E family, each with the measure of the judgments that it estimates, if both were asked for."""
+    """Means of the E family, each with the measure of the judgments that it estimates, if both are requested."""
     plain = {str(measure).casefold(): measure for measure in measures}
     pairs = []
     for measure in measures:

@@ -1,7 +1,7 @@
 """Names of columns: the concepts of all frames and files, as hosts, collections and tools write them.
 
 This is the only list of such names. Readers of text, JSON, Parquet and spreadsheets and the checks of frames use it,
-so that one table is read alike whatever holds it.
+so that a table is read alike from all containers.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ DOCUMENTS = ColumnNames(
 
 # Names of ids, one of which is enough to recognise the header of a table.
 ID_WORDS = frozenset().union(*(_NAMES[concept] for concept in ("qid", "docno", "entity_id")))
-# A line of nothing but these words is a header, whatever its columns are called.
+# A line of nothing but these words is a header, for any names of its columns.
 _HEADINGS = """
     id number num query queries question topic doc document passage paragraph sentence page entity item need text
     texts content contents body title abstract description desc narrative keywords constraints answer answers wiki

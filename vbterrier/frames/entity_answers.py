@@ -52,7 +52,7 @@ class Gold:
             topic, entity = topic[correct], entity.take(correct)
         plain = plain_entities(entity, nil, name)
         nils, (_, code) = plain.is_nil, plain.ids.distinct()
-        # Equal rows are one answer, and all NILs of a query, whatever their spelling.
+        # Equal rows are one answer, and all NILs of a query, independently of their spelling.
         answer = np.where(nils, -1, code)
         once = ~pd.DataFrame({"topic": topic, "answer": answer}).duplicated().to_numpy()
         topic, entity, nils = topic[once], plain.ids.take(np.flatnonzero(once)), nils[once]

@@ -139,7 +139,7 @@ def entity_ids(ids: Ids, name: str, *, space: str = "") -> EntityIds:
 
 
 _NEVER_NAME, _SOMETIMES_NAME, _AT_ADDRESS = map(re.compile, (_NEVER_NAMES, _SOMETIMES_NAMES, _ADDRESS))
-# Ids that are no addresses, no NIL, and in the spelling of their space, whatever it is.
+# Ids that are no addresses, no NIL, and in the spelling of their space, for any space.
 _USUAL = re.compile(r"Q[1-9]\d*|(?![qQ]\d)[^\W_]+")
 
 

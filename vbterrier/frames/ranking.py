@@ -415,7 +415,7 @@ class Run:
         return places, settled, np.bincount(owner, minlength=len(starts))
 
     def fingerprint(self, cutoff: int | None, topics: Collection[str]) -> bytes:
-        """Bytes that determine the first documents of some topics and their ranks, whatever the order of rows."""
+        """Bytes that determine the first documents of some topics and their ranks, in any order of rows."""
         top = self.top(cutoff)
         topic, rank = top.filled
         prints = fingerprints.of_groups(topic, top.docno.fingerprints, rank.astype(np.uint64), len(top.topics))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # Names of columns that may name the system of a row, without case and punctuation.
 NAMES = ("name", "system", "model", "tag", "runid")
-# The value of ``system=`` for tables that are one run, whatever their columns are called.
+# The value of ``system=`` for tables that are one run, for any names of their columns.
 ONE = "none"
 # Rows that mostly show whether documents or ranks repeat across systems.
 _FEW = 100_000

@@ -130,7 +130,7 @@ class Candidates:
 class SortByRank(IntentStage):
     """Sort results by query and rank, so that every host reads the ranking that measures of this package read: R -> R.
 
-    Put it last in the pipelines of ``pt.Experiment`` if measures of other packages are asked for: only those of this
+    Put it last in the pipelines of ``pt.Experiment`` with measures of other packages: only those of this
     package, and all measures in :func:`vbterrier.score`, do not depend on the order of rows.
 
     Notes

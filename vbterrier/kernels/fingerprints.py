@@ -94,14 +94,14 @@ def keys(codes: Ints, fingerprints: Words) -> Words:
 
 
 def of_groups(group: Ints, fingerprints: Words, value: Words, n_groups: int) -> Words:
-    """A fingerprint of the pairs (fingerprint, value) of each group, whatever their order, shape (n_groups,)."""
+    """A fingerprint of the pairs (fingerprint, value) of each group in any order, shape (n_groups,)."""
     total = np.zeros(n_groups, dtype=np.uint64)
     np.add.at(total, group, mix(fingerprints ^ mix(value + _STEP)))
     return total
 
 
 def of_named_groups(names: Sequence[str], words: Words) -> bytes:
-    """Bytes that determine the names and words of groups, whatever their order."""
+    """Bytes that determine the names and words of groups, independently of their order."""
     parts = sorted(f"{len(name)}:{name}={word:x};" for name, word in zip(names, words.tolist(), strict=True))
     return "".join(parts).encode()
 

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def usual_errors() -> np.errstate:
-    """Return a context with NumPy's defaults: a tiny probability becomes 0, whatever ``np.errstate`` callers set.
+    """Return a context with NumPy's defaults: a tiny probability is 0 for any ``np.errstate`` of callers.
 
     >>> with np.errstate(all="raise"), usual_errors():
     ...     float(np.exp(np.float64(-1000)))

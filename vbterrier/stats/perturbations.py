@@ -254,7 +254,7 @@ class TagConfusion:
     """Replace each tag, with a probability, by another candidate of the query, or lose it.
 
     Only tags that name a candidate are replaced. A wrong tag of a query with a single candidate is lost. Tags keep
-    their weights. Each tag has the same probabilities whatever ``by``.
+    their weights. Each tag has the same probabilities for any ``by``.
 
     Parameters
     ----------

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 COLUMNS = ("name", "measure", "value", "low", "high", "level", "method", "n_qids", "n_resamples", "seed")
 N_RESAMPLES = 2000
 BOUNDED, UNSEEN = "bounded", "unseen"
-# The method of intervals of pooled scores that are the same on all topics, whatever the method of others.
+# The method of intervals of pooled scores that are the same on all topics, for any method of others.
 OF_CONSTANT = f"topics ({BOUNDED})"
 # Resampled means held in memory at a time.
 _BATCH = 8_000_000

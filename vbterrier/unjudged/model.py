@@ -349,7 +349,7 @@ def fit_model(
     evidence = evidence_of(runs, judgments, cutoff, pool_cutoff or max(DEPTH, cutoff), labels)
     n_from_others = int(evidence.outside.sum())
     if pool_cutoff is None:
-        # Runs whose first k documents are all judged have their score, whatever stands below.
+        # Runs whose first k documents are all judged have their score, independently of deeper ranks.
         evidence = evidence.cut_to(pool_depth(evidence) if evidence.n_unjudged.any() else cutoff)
     if len(evidence.unjudged):
         require_identified(judgments)

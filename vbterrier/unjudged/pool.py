@@ -56,13 +56,13 @@ class Judgments(LabelFrame):
 
     @cached_property
     def of_topics(self) -> Words:
-        """A fingerprint of the judgments of each topic, whatever their order, shape (n,)."""
+        """A fingerprint of the judgments of each topic, independently of their order, shape (n,)."""
         grade = self.grades[self.level].astype(np.uint64)
         return fingerprints.of_groups(self.topic, self.docno.fingerprints, grade, len(self.topics))
 
     @property
     def fingerprint(self) -> bytes:
-        """Bytes that determine all judgments, whatever their order."""
+        """Bytes that determine all judgments, independently of their order."""
         return fingerprints.of_named_groups(self.topics, self.of_topics)
 
     def regraded(self, grades: Ints) -> Judgments:
@@ -263,7 +263,7 @@ class MachineLabels:
 
     @property
     def fingerprint(self) -> bytes:
-        """Bytes that determine all labels, whatever their order."""
+        """Bytes that determine all labels, independently of their order."""
         parts = []
         for each in self._labellers:
             label = (each.label + 0.0).view(np.uint64)

@@ -92,7 +92,7 @@ def read_entity_links(
     -------
     pandas.DataFrame
         One row per candidate: ``qid``, ``docno``, ``start``, ``end`` (half-open, -1 without offsets), ``mention``
-        (empty if the file has no texts), ``entity_id`` (``"NIL"`` for none, whatever its spelling in the layout; TAC's
+        (empty if the file has no texts), ``entity_id`` (``"NIL"`` for none, in any spelling of the layout; TAC's
         clusters keep their numbers) and ``score`` (NaN if there is none). The qid is ``docno:start-end`` for offsets of
         characters, ``docno:wstart-end`` for words, and the query of files without offsets.
 

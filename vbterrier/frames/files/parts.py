@@ -118,7 +118,7 @@ def table_of_parts(run: Any, others: Container[str] | None = None) -> pd.DataFra
 def files_of(name: str, run: Any, system: str | None) -> Iterator[tuple[Path, ...]]:
     """The files of a run that is read in blocks.
 
-    The columns that are needed of a dataset are copied to a temporary file in bounded memory, whatever its file system,
+    The columns that are needed of a dataset are copied to a temporary file in bounded memory, on any file system,
     format and partitions. ``system``: as in :func:`vbterrier.frames.systems.split_systems`.
     """
     import pyarrow.parquet as pq

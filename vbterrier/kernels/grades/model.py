@@ -95,7 +95,7 @@ class UnjudgedModel:
             None if value is None else lambda topic, levels: value(int(places[topic]), levels),
             None if self.increments is None else self.increments.select(topics),
         )
-        # Each topic has its rows, whatever the others.
+        # Each topic has its rows, independently of the others.
         vars(part).update({name: vars(self)[name][topics] for name in ("landed", "caps") if name in vars(self)})
         return part
 

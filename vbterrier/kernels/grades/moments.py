@@ -232,7 +232,7 @@ def _urn_moments(model: UnjudgedModel, *, with_variance: bool) -> tuple[Floats, 
     falls[:-1] -= falls[1:]
     # The number of topics with at least so many documents.
     n_reaching = np.searchsorted(-model.n_unjudged, -np.arange(most + 1), side="right").tolist()
-    # The mean and, if asked for, the second moment; counts are rows, which are gathered faster than single numbers.
+    # The mean and, if requested, the second moment; counts are rows, which are gathered faster than single numbers.
     later = [np.zeros((len(layer(most, n_levels)), 0)) for _ in range(1 + with_variance)]
     for n_drawn in range(most, 0, -1):
         counts, topics = layer(n_drawn, n_levels), slice(n_reaching[n_drawn])

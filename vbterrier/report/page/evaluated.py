@@ -134,7 +134,7 @@ class Inputs:
         return self.qrels is not None and is_diversity(self.target)
 
     def measures(self, measures: Any, n_systems: int) -> list[ir_measures.Measure]:
-        """Measures that were asked for, or those that the inputs and the number of systems support."""
+        """Requested measures, or those that the inputs and the number of systems support."""
         if is_named(measures):
             return distinct_measures(measures)
         if self.links is not None:
@@ -238,7 +238,7 @@ def wide_values(numbers: ReportNumbers, measure: str) -> pd.DataFrame:
 def inputs_of(
     runs: Any, qrels: Any, measures: Any, *, content: ReportContent, data: Data, execution: Execution
 ) -> tuple[Inputs, list[ir_measures.Measure]]:
-    """Read data given as paths, and return the measures that were asked for, or those that the inputs support.
+    """Read data given as paths, and return the requested measures, or those that the inputs support.
 
     Of each run, one after the other, the ranks that measures with a cutoff depend on are kept.
     """
@@ -336,7 +336,7 @@ def _shown_names(by_run: dict[str, Any], names: Mapping[str, str], runs: Iterabl
     for name, value in by_run.items():
         called = new_names.get(name, name)
         if called in shown:
-            raise ParameterError(f"names: two systems would be called {called!r}; give each a name of its own")
+            raise ParameterError(f"names: two systems would be called {called!r}; give each its own name")
         shown[called] = value
     return shown
 
