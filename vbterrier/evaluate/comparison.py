@@ -14,7 +14,7 @@ from vbterrier.errors import InputError, ParameterError, choice, examples, warn
 from vbterrier.evaluate.default_measures import DIAGNOSTIC, judgments_and_measures
 from vbterrier.evaluate.inputs import is_path, named_systems, require_baseline, split_runs
 from vbterrier.evaluate.intent_notes import GUESSES, guessed_measures
-from vbterrier.evaluate.scores import Scores, sample_by, scored_runs, warn_of_weights
+from vbterrier.evaluate.scores import Scores, scored_runs
 from vbterrier.evaluate.value_tables import (
     count_answers,
     counted_by,
@@ -29,7 +29,7 @@ from vbterrier.frames.contracts import frame_of, is_frame, is_nested_table, syst
 from vbterrier.frames.files.reading import evaluated_qrels, read_values
 from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.pictures import Bar, IntervalPicture, Rule
-from vbterrier.frames.queries import queries_of, queries_of_topics
+from vbterrier.frames.queries import queries_of, queries_of_topics, sample_by, warn_of_weights
 from vbterrier.frames.results import Shown
 from vbterrier.frames.score_table import ScoreTable, answers_by, plain_mean, relinearised, table_of_views, with_answers
 from vbterrier.frames.systems import ONE

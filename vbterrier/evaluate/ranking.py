@@ -11,10 +11,9 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, choice, excerpt, printable, require_system
 from vbterrier.evaluate.inputs import fitted_runs, loaded_runs, measure_with_distribution, target_of
-from vbterrier.evaluate.scores import sample_by, warn_of_weights
 from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.pictures import Bar, IntervalPicture
-from vbterrier.frames.queries import queries_of
+from vbterrier.frames.queries import queries_of, sample_by, warn_of_weights
 from vbterrier.frames.ranges import score_bounds
 from vbterrier.frames.results import Shown, measure_text, systems_line
 from vbterrier.kernels.mean_limits import drawn_errors, lower_limit, upper_limit

@@ -12,11 +12,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import ParameterError, choice, number, printable, warn, whole
+from vbterrier.errors import ParameterError, choice, number, whole
 from vbterrier.evaluate.default_measures import judgments_and_measures
 from vbterrier.evaluate.inputs import named_runs, named_systems, target_of
 from vbterrier.evaluate.intent_notes import GUESSES, guessed_measures, notes_on_intents
 from vbterrier.evaluate.pooling import pooled_moments, pooled_of_values
+from vbterrier.evaluate.score_notes import (
+    differences_of_judged_runs,
+    missing_notes,
+    negative_labels,
+    notes_on_condensed,
+    notes_on_models,
+    notes_on_ratios,
+    warning_notes,
+    with_plain,
+)
 from vbterrier.evaluate.unjudged_shares import unjudged_caveats
 from vbterrier.evaluate.verdicts import better, means_sentence
 from vbterrier.execution.distribution import Scorer, distribute, scored
@@ -24,26 +34,22 @@ from vbterrier.execution.parallel import workers
 from vbterrier.frames.answer import NOTE, OF_EMPTY_TOPICS, OF_MODEL, Caveat, Note, sentence
 from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.files.reading import evaluated_qrels, read_answers
-from vbterrier.frames.ids import integers_of
 from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.pictures import Bar, IntervalPicture
-from vbterrier.frames.queries import queries_of, queries_of_topics, sampled_queries
-from vbterrier.frames.ranges import is_ratio_of_means
+from vbterrier.frames.queries import queries_of, queries_of_topics, sample_by, warn_of_weights
 from vbterrier.frames.results import Shown, of_means, systems_line
 from vbterrier.frames.score_table import ScoreTable, linearised_on
 from vbterrier.frames.values import KEY
 from vbterrier.kernels import linking
-from vbterrier.kernels.mean_limits import LEAST_DF, moments
 from vbterrier.log import tracked
 from vbterrier.measures.bounds import Unjudged
-from vbterrier.measures.external import external_values, is_mean, mean_of
+from vbterrier.measures.external import is_mean, mean_of
 from vbterrier.measures.intents import CandidateMeasure
 from vbterrier.measures.linking import LinkingMeasure
 from vbterrier.measures.target import (
     EvaluationTarget,
     aligned,
     check_subtopics,
-    missing_text,
     require_one_tagger,
     warn_of_few_non_relevant,
 )
@@ -51,11 +57,10 @@ from vbterrier.measures.text import measures_from
 from vbterrier.measures.unjudged import (
     VARIANCE_PART,
     Estimated,
-    UnjudgedMeasure,
     models_of,
     require_use,
+    variance_of,
 )
-from vbterrier.remedies import NEGATIVE
 from vbterrier.settings import Data, Execution, Inference, with_defaults
 from vbterrier.stats.topic_intervals import (
     COLUMNS,
@@ -81,10 +86,6 @@ if TYPE_CHECKING:
     from vbterrier.unjudged.fitted import EvidenceModel
 
 
-# Smaller differences between an estimate and the score of a fully judged run need no explanation.
-_APART = 5e-4
-# Runs that a note names.
-_NAMED = 3
 # Arguments that a comparison of the same runs has, too, and systems that a picture has.
 _SAME = (
     *("runs", "qrels", "measures", "intents", "tags", "labels", "pool_cutoff", "subtopics", "on_topics", "duplicates"),
@@ -334,9 +335,9 @@ def score(
     _check_settings(sampled, reported, inference, pool)
     pooled = pooled_moments(pool, reported, interval) if pool != "query" else []
     # Intervals over unjudged documents need the variance of the mean.
-    variances = [part for measure in reported if (part := _variance_of(measure)) is not None]
+    variances = [part for measure in reported if (part := variance_of(measure)) is not None]
     # The notes on fully judged runs need the shares of unjudged documents.
-    shares = [Unjudged(cutoff=measure.cutoff) for measure, _ in _with_plain(reported)]
+    shares = [Unjudged(cutoff=measure.cutoff) for measure, _ in with_plain(reported)]
     # Ratios of sums are computed from the answers of resampled queries.
     answers = [measure.answers for measure in reported if isinstance(measure, LinkingMeasure)]
     computed = list(dict.fromkeys([*reported, *variances, *shares, *pooled, *answers]))
@@ -349,7 +350,7 @@ def score(
         tags=tags,
         data=Data(**used),
         execution=execution,
-        check=lambda qids: queries_table(sampled, qids, reported, interval),
+        check=lambda qids: _queries_table(sampled, qids, reported, interval),
     )
     table, target, models = runs_scored.table, runs_scored.target, runs_scored.models
     drawn: dict[str, Any] = {"level": level, "n_resamples": n_resamples, "seed": seed}
@@ -358,11 +359,11 @@ def score(
     if joint is not None:
         intervals = joint.intervals(method=interval, **drawn)
     else:
-        queries = queries_table(sampled, target.topics, reported, interval)
+        queries = _queries_table(sampled, target.topics, reported, interval)
         intervals, segments = _by_segment(table, reported, names, interval, queries, **drawn)
     values = _shown_values(table, reported, models)
     notes = [
-        *_notes_on_models(reported, models, table),
+        *notes_on_models(reported, models, table),
         *map(Note, differences_of_judged_runs(reported, table) if shares else ()),
         *runs_scored.notes,
     ]
@@ -476,11 +477,11 @@ def scored_runs(
     has_intents = judged.intents is not None or "prob" in judged.frame.columns
     notes = [
         # Linking measures count queries without an answer as their parameter unanswered says.
-        *_warning_notes(
+        *warning_notes(
             [] if any(getattr(each, "IS_OF_COLLECTION", False) for each in measures) else missing_notes(missing)
         ),
-        *_warning_notes(_notes_on_condensed(measures, target, whole_runs)),
-        *_warning_notes(_notes_on_ratios(measures)),
+        *warning_notes(notes_on_condensed(measures, target, whole_runs)),
+        *warning_notes(notes_on_ratios(measures)),
         *map(Note, negative_labels(target.frame)),
         *(notes_on_intents(judged, loaded) if has_intents else ()),
     ]
@@ -515,160 +516,20 @@ def _answer_columns(
     return {name: np.array(words, dtype=object)[code] for name, words in columns}
 
 
-def _notes_on_models(
-    measures: Sequence[ir_measures.Measure],
-    models: Mapping[str, EvidenceModel],
-    table: ScoreTable,
-) -> list[Note]:
-    """Return a note for each model: what its measures estimate, its summary, and their largest Monte Carlo error.
-
-    The standard error of independent draws: those of :class:`vbterrier.unjudged.draws.GradeDraws` have a smaller one.
-    """
-    notes = []
-    for of_model, model in models.items():
-        estimated = [one for one in measures if isinstance(one, Estimated) and one["model"] == of_model]
-        errors = [0.0]
-        for measure, variance in ((one, _variance_of(one)) for one in estimated):
-            for name in table.names:
-                parts = table.scores_of(name, str(variance))
-                if len(parts):
-                    errors.append(float(np.sqrt(max(parts.sum(), 0) / measure["n_draws"])) / len(parts))
-        error = f"; Monte Carlo error of means at most {max(errors):.2g}" if max(errors) > 0 else ""
-        estimands = "; ".join(f"{one} estimates {one.estimand(model)}" for one in estimated)
-        notes.append(Note("; ".join(filter(None, [estimands, f"{model.summary}{error}"])), OF_MODEL))
-        notes += [Note(text) for text in dict.fromkeys(model.caution(one.cutoff) for one in estimated) if text]
-    return notes
-
-
-def _with_plain(measures: Iterable[ir_measures.Measure]) -> list[tuple[Estimated, ir_measures.Measure]]:
-    """Means of the E family, each with the measure of the judgments that it estimates, if both are requested."""
-    plain = {str(measure).casefold(): measure for measure in measures}
-    pairs = []
-    for measure in measures:
-        if isinstance(measure, Estimated) and measure["stat"] == "mean" and measure.cutoff is not None:
-            other = plain.get(f"{measure.NAME[1:]}@{measure.cutoff}".casefold())
-            if other is not None:
-                pairs.append((measure, other))
-    return pairs
-
-
-def differences_of_judged_runs(measures: Sequence[ir_measures.Measure], table: ScoreTable) -> list[str]:
-    """Return why the estimates of fully judged runs differ from the same measures of the judgments.
-
-    ``table`` has ``Unjudged`` at the cutoffs of the measures.
-    """
-    notes = []
-    for measure, plain in _with_plain(measures):
-        of = list(map(str, (Unjudged(cutoff=measure.cutoff), measure, plain)))
-        values = {name: [table.scores_of(name, one) for one in of] for name in table.names}
-        means = {
-            name: [float(each.mean()) for each in columns] for name, columns in values.items() if all(map(len, columns))
-        }
-        apart = {
-            name: abs(estimated - plain_mean) for name, (share, estimated, plain_mean) in means.items() if share == 0
-        }
-        name = max(apart, key=apart.__getitem__, default=None)
-        if name is not None and apart[name] > _APART:
-            _, estimated, plain_mean = means[name]
-            notes.append(
-                f"{measure} is {estimated:.3f} and {plain} {plain_mean:.3f} although the first {measure.cutoff} "
-                f"documents of {printable(name)} are all judged: {measure.NAME} estimates the score under complete "
-                "judgments, which would contain more relevant documents, some of them retrieved by no run"
-            )
-    return notes
-
-
-def negative_labels(qrels: pd.DataFrame) -> list[str]:
-    """Return the treatment of labels below 0, if judgments have any."""
-    if not {"docno", "label"} <= set(qrels.columns):
-        return []
-    # Labels may be text or categories.
-    n_negative = int((integers_of(qrels["label"], "qrels column 'label'") < 0).sum())
-    note = (
-        f"{n_negative:,} of {len(qrels):,} labels are below 0 and count as judged and non-relevant in all measures but "
-        f"infAP; where they mean 'not judged', drop them with {NEGATIVE.text()}"
-    )
-    return [note] if n_negative else []
-
-
 def missing_topics(topics: Sequence[str], runs: Mapping[str, Any]) -> pd.DataFrame:
     """Number of topics for which each run retrieved nothing: name, n_qids, n_missing."""
     n_missing = [len(set(topics).difference(run.topics)) for run in runs.values()]
     return pd.DataFrame({"name": list(runs), "n_qids": len(topics), "n_missing": n_missing})
 
 
-def _notes_on_ratios(measures: Iterable[ir_measures.Measure]) -> list[Note]:
-    """Notes on measures of topics whose means are not the values of a collection."""
-    return [
-        Note(
-            f"{measure}: the mean of the ratios of topics is a diagnostic; the ratio of a collection is mean RelCov "
-            "over mean NonRelCov, see vbterrier.coverage_report"
-        )
-        for measure in measures
-        if is_ratio_of_means(str(measure))
-    ]
-
-
-def _warning_notes(notes: list[Note]) -> list[Note]:
-    """Notes that are warnings, too."""
-    for note in notes:
-        warn(note)
-    return notes
-
-
-def _notes_on_condensed(
-    measures: Sequence[ir_measures.Measure], target: EvaluationTarget, runs: Mapping[str, Any]
-) -> list[Note]:
-    """Return the treatments of labels below 0 by condensed measures here and in ir_measures, with the means of runs."""
-    condensed = [measure for measure in measures if measure.params.get("judged_only")]
-    if not condensed or not {"docno", "label"} <= target.columns:
-        return []
-    is_negative = integers_of(target.frame["label"], "qrels column 'label'") < 0
-    if not is_negative.any():
-        return []
-    targets = [target]
-    if not is_negative.all():
-        targets.append(EvaluationTarget(target.frame[~is_negative].reset_index(drop=True)))
-    notes = []
-    for measure in condensed:
-        means = []
-        for name, run in runs.items() if len(targets) > 1 else ():
-            rows = [external_values([measure], each, run, warned=True) for each in targets]
-            here, there = (np.sum([value for *_, value in each]) / len(target.topics) for each in rows)
-            means.append(f"{here:.4f} and {there:.4f} of {printable(name)}")
-        shown = f": {', '.join(means[:_NAMED])}{', ...' * (len(means) > _NAMED)}" if means else ""
-        notes.append(
-            Note(
-                f"{measure}: documents with a label below 0 are judged and kept, while ir_measures and trec_eval -J "
-                f"drop them as unjudged{shown}; where they mean 'not judged', drop them with {NEGATIVE.text()}"
-            )
-        )
-    return notes
-
-
-def missing_notes(missing: pd.DataFrame) -> list[Note]:
-    """Return a note for each run that retrieved nothing for at least a tenth of five or more topics.
-
-    ``missing``: the frame of :func:`missing_topics`. Empty runs have a warning of their own.
-    """
-    rows = missing.to_dict("records")
-    texts = {row["name"]: missing_text(f"run {row['name']!r}", row["n_missing"], row["n_qids"]) for row in rows}
-    return [Note(text, OF_EMPTY_TOPICS, name) for name, text in texts.items() if text]
-
-
-def _variance_of(measure: ir_measures.Measure) -> ir_measures.Measure | None:
-    """The variance over unjudged documents, by topic, that belongs to a bootstrapped mean."""
-    return measure(stat=VARIANCE_PART) if isinstance(measure, UnjudgedMeasure) and measure["stat"] == "mean" else None
-
-
 def _check_settings(queries: Any, measures: Iterable[ir_measures.Measure], inference: Inference, pool: str) -> None:
     """Refuse settings before runs are read; of queries, columns that have no effect."""
     choice("interval", inference.interval, TOPIC_METHODS)
     whole("n_resamples", inference.n_resamples, low=2)
-    queries_table(queries, (), measures, inference.interval, pool)
+    _queries_table(queries, (), measures, inference.interval, pool)
 
 
-def queries_table(
+def _queries_table(
     queries: Any, qids: Sequence[str], measures: Iterable[ir_measures.Measure], interval: str, pool: str = "query"
 ) -> pd.DataFrame | None:
     """The W frame of the evaluated queries, by id; ``None`` without one."""
@@ -682,28 +543,6 @@ def queries_table(
     if interval != UNSEEN:
         raise ParameterError(f"score: interval={interval!r} has no weights, clusters or segments; use {UNSEEN!r}")
     return queries_of(queries, qids, call="score", honoured=("weight", "cluster", "segment"))
-
-
-def warn_of_weights(table: pd.DataFrame | None) -> None:
-    """Warn if weights take more than half of the queries, and leave fewer degrees of freedom than limits need."""
-    if table is None or "weight" not in table.columns:
-        return
-    weights = table["weight"].to_numpy()
-    of = moments(np.zeros((len(weights), 1)), weights)
-    if of.df[0] < LEAST_DF and of.n_effective[0] < len(table) / 2:
-        worth = max(round(float(of.n_effective[0])), 1)
-        warn(
-            f"by their weights, {len(table)} queries count as {worth}; sample by traffic (design.sample_by_traffic): "
-            "intervals and tests do not cover differences of heavy queries that were not sampled"
-        )
-
-
-def sample_by(table: pd.DataFrame | None) -> Callable[[Sequence[str]], SampledQueries] | None:
-    """The sample of some queries of a W frame, by their ids."""
-    columns = [name for name in ("weight", "cluster") if table is not None and name in table.columns]
-    if table is None or not columns:
-        return None
-    return lambda qids: sampled_queries(table.loc[list(qids), columns])
 
 
 def _by_segment(
@@ -751,7 +590,7 @@ def _intervals(
         ends = [(nan, nan, "none", 0)]
         if row is not None:
             ends = [(row["low"], row["high"], row["method"], row["n_resamples"])]
-        variance = _variance_of(measure)
+        variance = variance_of(measure)
         # Variances of weighted means are those of the gate alone.
         if variance is not None and len(values) and sample is None:
             end = unjudged_interval(values, scores.scores_of(name, str(variance)), level=level)

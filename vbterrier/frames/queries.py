@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, examples, printable
+from vbterrier.errors import InputError, ParameterError, examples, printable, warn
 from vbterrier.frames.columns import QUERIES, SAMPLING
 from vbterrier.frames.contracts import frame_of, refuse_near_misses, require
 from vbterrier.frames.files.reading import read_queries
 from vbterrier.frames.ids import ids_of, integers_of, keys_of, numbers_of
 from vbterrier.frames.pipelines import input_of
-from vbterrier.kernels.mean_limits import LEAST_DF, SampledQueries
+from vbterrier.kernels.mean_limits import LEAST_DF, SampledQueries, moments
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -223,6 +223,28 @@ def sampled_queries(frame: pd.DataFrame, what: str = "queries", unsampled: Float
         )
     copies = np.maximum(draws, 1).astype(np.float64)
     return SampledQueries(np.ones(len(frame)), copies=copies, certain=np.where(is_drawn, 0.0, share))
+
+
+def warn_of_weights(table: pd.DataFrame | None) -> None:
+    """Warn if weights take more than half of the queries, and leave fewer degrees of freedom than limits need."""
+    if table is None or "weight" not in table.columns:
+        return
+    weights = table["weight"].to_numpy()
+    of = moments(np.zeros((len(weights), 1)), weights)
+    if of.df[0] < LEAST_DF and of.n_effective[0] < len(table) / 2:
+        worth = max(round(float(of.n_effective[0])), 1)
+        warn(
+            f"by their weights, {len(table)} queries count as {worth}; sample by traffic (design.sample_by_traffic): "
+            "intervals and tests do not cover differences of heavy queries that were not sampled"
+        )
+
+
+def sample_by(table: pd.DataFrame | None) -> Callable[[Sequence[str]], SampledQueries] | None:
+    """The sample of some queries of a W frame, by their ids."""
+    columns = [name for name in ("weight", "cluster") if table is not None and name in table.columns]
+    if table is None or not columns:
+        return None
+    return lambda qids: sampled_queries(table.loc[list(qids), columns])
 
 
 def _weights(column: pd.Series[Any], what: str, qids: list[str]) -> Floats:

@@ -231,6 +231,11 @@ class Estimated(UnjudgedMeasure):
         return distributions
 
 
+def variance_of(measure: ir_measures.Measure) -> ir_measures.Measure | None:
+    """The variance over unjudged documents, by topic, that belongs to a bootstrapped mean."""
+    return measure(stat=VARIANCE_PART) if isinstance(measure, UnjudgedMeasure) and measure["stat"] == "mean" else None
+
+
 def models_of(
     measures: Iterable[ir_measures.Measure],
     runs: Mapping[str, Run],
