@@ -14,6 +14,7 @@ from vbterrier.errors import InputError, number, warn
 from vbterrier.frames.entity_answers import checked_nil, plain_entities
 from vbterrier.frames.ids import ids_of, integers_of
 from vbterrier.kernels.floats import with_usual_errors
+from vbterrier.kernels.tolerances import ROUNDING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +29,6 @@ COLUMNS = ("part", "item", "n", "value", "low", "high", "level", "uniform", "ran
 EDGES = (1, 2, 5, 10, 100, 1000)
 QUANTILES = (0.25, 0.5, 0.75, 0.9)
 _BINS = ("1", "2", "3-5", "6-10", "11-100", "101-1000", "over 1000")
-_ROUNDING = 1e-12
 
 
 @with_usual_errors
@@ -191,7 +191,7 @@ def _shares(
     order = np.argsort(frequency, kind="stable")
     reached = np.cumsum(weights[order])
     # Tolerance for rounding errors of cumulative weights.
-    last = np.searchsorted(reached, np.array([*QUANTILES, 1.0]) * reached[-1] * (1 - _ROUNDING))
+    last = np.searchsorted(reached, np.array([*QUANTILES, 1.0]) * reached[-1] * (1 - ROUNDING))
     items = [*(f"{level:g}" for level in QUANTILES), "max"]
     values = frequency[order][last].astype(np.float64).tolist()
     rows += [("frequency quantile", item, value) for item, value in zip(items, values, strict=True)]

@@ -21,6 +21,7 @@ from vbterrier.frames.results import Shown
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.resample import bounded_limits, stream
 from vbterrier.kernels.sampling import total_variance
+from vbterrier.kernels.tolerances import ROUNDING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from vbterrier.frames.contracts import Bounds
 
 
-# Shares of traffic that are equal up to rounding.
-_ROUNDING = 1e-12
 METHODS = (*STAGES, "uniform", "weighted")
 RESERVED = ("n_documents", "stratum", "prob", "n_draws")
 
@@ -496,7 +495,7 @@ def sample_by_traffic(traffic: Any, n: int, *, seed: int = 0) -> pd.DataFrame:
     left = np.append(np.cumsum(weight[::-1])[::-1], 0.0)
     most = min(n // 2, len(frame))
     taken = np.arange(most)
-    light = np.flatnonzero((n - taken) * weight[:most] < left[:most] * (1 - _ROUNDING))
+    light = np.flatnonzero((n - taken) * weight[:most] < left[:most] * (1 - ROUNDING))
     n_certain = int(light[0]) if len(light) else most
     rest, n_draws = weight[n_certain:], n - n_certain
     draws = np.zeros(len(frame), dtype=np.int64)

@@ -33,6 +33,7 @@ from vbterrier.frames.queries import queries_of, queries_of_topics, sample_by, w
 from vbterrier.frames.results import Shown
 from vbterrier.frames.score_table import ScoreTable, answers_by, plain_mean, relinearised, table_of_views, with_answers
 from vbterrier.frames.systems import ONE
+from vbterrier.kernels.tolerances import ROUNDING
 from vbterrier.measures.linking import LinkingMeasure
 from vbterrier.measures.text import distinct_measures, measures_from
 from vbterrier.measures.unjudged import estimand
@@ -56,7 +57,6 @@ if TYPE_CHECKING:
 
 
 _LOG = logging.getLogger(__name__)
-_SLACK = 1e-12
 # Arguments that the report of the same runs has, too, and pairs that a picture has.
 _SAME = (
     "runs",
@@ -598,7 +598,7 @@ def _warn_of_few_topics(pairs: pd.DataFrame, test: str) -> None:
         n_pairs = int(group["n_tests"].iloc[0]) if group["correction"].iloc[0] in {"bonferroni", "holm"} else 1
         # Of 2**n sign flips, two have the most extreme mean.
         smallest = min(n_pairs * 2.0 ** (1 - n_qids), 1.0)
-        if smallest > 1 - level + _SLACK:
+        if smallest > 1 - level + ROUNDING:
             corrected = f", corrected for {n_pairs} pairs," if n_pairs > 1 else ""
             warn(
                 f"{measure}: sign flips of {n_qids:g} topics{corrected} leave no p below {smallest:.2g}: no difference "

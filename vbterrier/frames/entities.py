@@ -12,6 +12,7 @@ from vbterrier.errors import InputError, excerpt
 from vbterrier.frames.columns import TAGS
 from vbterrier.frames.contracts import frame_of, is_frame, refuse_near_misses, require
 from vbterrier.frames.ids import Lookup, flags_of, ids_of, keys_of, numbers_of, repeated_pairs
+from vbterrier.kernels.tolerances import PROBABILITY_ROUNDING
 from vbterrier.kernels.vb import per_topic
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from vbterrier.frames.ids import Ids
 
 
-# Twice the error of a probability that was rounded to six decimals.
-ROUNDING = 1e-6
 WEIGHT_REMEDY = (
     "convert scores to probabilities first: exp(x) of log probabilities, 1 / (1 + exp(-x)) of logits, or a softmax "
     "over the candidates of each mention; or leave the column out, which counts every link as 1"
@@ -49,7 +48,7 @@ def probabilities_of(
     """
     prob = numbers_of(column, f"{name} column 'prob'", lambda row: f" ({owner(topics, topic, entity, row)})")
     sizes = np.bincount(topic, minlength=len(topics))
-    bad = (prob < 0) | (~np.isfinite(prob) if normalise else prob > 1 + ROUNDING)
+    bad = (prob < 0) | (~np.isfinite(prob) if normalise else prob > 1 + PROBABILITY_ROUNDING)
     if bad.any():
         row = int(np.argmax(bad))
         raise InputError(
@@ -57,7 +56,7 @@ def probabilities_of(
             "convert scores to probabilities first, with a softmax as Calibrate() does"
         )
     total = per_topic(prob, topic, len(topics))
-    off = ((total <= 0) & (sizes > 0)) if normalise else np.abs(total - 1) > ROUNDING * sizes
+    off = ((total <= 0) & (sizes > 0)) if normalise else np.abs(total - 1) > PROBABILITY_ROUNDING * sizes
     if off.any():
         place = int(np.argmax(off))
         requirement = "more than 0" if normalise else "1: divide them by their sum, as normalise=True of a measure does"

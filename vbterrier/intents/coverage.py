@@ -27,6 +27,7 @@ from vbterrier.frames.ids import (
 from vbterrier.frames.named import named
 from vbterrier.frames.ranking import places, run_places
 from vbterrier.intents.parts import PARTS, listed_parts
+from vbterrier.kernels.tolerances import ROUNDING
 from vbterrier.kernels.vb import (
     bernoulli_variance,
     best_success,
@@ -289,7 +290,7 @@ class Coverage:
         """True for the most probable intents of each topic, ties included, shape (n_intents,)."""
         best = np.zeros(len(self.intents.topics))
         np.maximum.at(best, self.intents.topic, self.intents.prob)
-        return self.intents.prob >= best[self.intents.topic] - 1e-12
+        return self.intents.prob >= best[self.intents.topic] - ROUNDING
 
     def top_intent(self, gain: Floats) -> Floats:
         """Return the mean gain of the most probable intents of each topic, shape (n,)."""

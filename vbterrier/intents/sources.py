@@ -13,7 +13,7 @@ import pyarrow as pa
 from vbterrier.errors import InputError, agreeing, examples, number, warn
 from vbterrier.frames.columns import TAGS
 from vbterrier.frames.contracts import frame_of, refuse_near_misses, require
-from vbterrier.frames.entities import ROUNDING, TagFrame, require_once
+from vbterrier.frames.entities import TagFrame, require_once
 from vbterrier.frames.files.nuggets import FAILED, NUGGET_MEMBERS, read_nuggets
 from vbterrier.frames.ids import (
     ids_of,
@@ -26,6 +26,7 @@ from vbterrier.frames.ids import (
 )
 from vbterrier.intents.parts import PARTS
 from vbterrier.intents.taggers import NIL
+from vbterrier.kernels.tolerances import PROBABILITY_ROUNDING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -385,7 +386,7 @@ def unequal(intents: pd.DataFrame) -> list[str]:
     prob = pd.Series(numbers_of(intents["prob"].reset_index(drop=True), "intents column 'prob'"))
     by_query = prob.groupby(intents["qid"].astype(str).to_numpy(), sort=False)
     spread = by_query.max() - by_query.min()
-    return [str(qid) for qid in spread.index[spread > 2 * ROUNDING]]
+    return [str(qid) for qid in spread.index[spread > 2 * PROBABILITY_ROUNDING]]
 
 
 def from_run(run: Run) -> pd.DataFrame:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from vbterrier.kernels.tolerances import ROUNDING
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -39,8 +41,6 @@ _LARGEST_LEVERAGE = 0.9
 _NO_SKEWNESS, _NO_SPREAD = 1e-9, 1e-300
 # A count above 0 that replaces 0.
 _FEWEST = 1e-9
-# Deviations this small relative to the largest value are rounding errors.
-_ROUNDING = 1e-12
 # The tail of weights is estimated from at most 20 of them, or a quarter; the largest index.
 _N_TAIL, _PART_OF_TAIL, _LARGEST_INDEX = 20, 4, 0.95
 # Nodes and the least degrees of freedom at which quantiles of t are interpolated, to 1e-13.
@@ -270,7 +270,7 @@ def moments(
         often = often[order][starts]
     squares = (often * part**2 / (1 - np.minimum(leverage, _LARGEST_LEVERAGE))).sum(axis=0)
     # Deviations of constant values from their mean are rounding errors.
-    constant = np.abs(deviation).max(axis=0) <= _ROUNDING * np.abs(values).max(axis=0)
+    constant = np.abs(deviation).max(axis=0) <= ROUNDING * np.abs(values).max(axis=0)
     squares, third = np.where(constant, 0.0, squares), np.where(constant, 0.0, (often * part**3).sum(axis=0))
     if len(of_units) < len(often):
         often = often.sum(axis=0, keepdims=True)
@@ -431,7 +431,7 @@ def _quantiles_of_t(df: Floats, tail: Floats, quantile_of_t: OfT) -> Floats:
 
     - ``df``, ``tail``: shape (1,) or (m,)
     """
-    if np.ptp(df) <= _ROUNDING * df[0]:
+    if np.ptp(df) <= ROUNDING * df[0]:
         return -np.asarray(quantile_of_t(df[:1], _tails(tail)))
     if len(tail) > 1 or len(df) <= _N_NODES:
         return -np.asarray(quantile_of_t(df, _tails(tail)))

@@ -9,6 +9,7 @@ import numpy as np
 from vbterrier.errors import InputError
 from vbterrier.kernels.fingerprints import mix
 from vbterrier.kernels.normal import normal_quantile
+from vbterrier.kernels.tolerances import REPLICA_ROUNDING, ROUNDING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -42,8 +43,6 @@ _TOO_LARGE = 2.0**46
 _WEIGHTS_BLOCK = 1 << 21
 # The largest count of a topic in a resample.
 _MOST = np.iinfo(np.uint16).max
-# Deviations this small relative to the scores are rounding errors.
-_ROUNDING = 1e-12
 # The smallest sum of squares without one query, relative to the sum with all queries.
 _LEFT = 1e-9
 
@@ -273,7 +272,7 @@ def left_out_slopes(labels: Floats, scores: Floats) -> Floats:
     whole = (s**2).sum(axis=-1, keepdims=True)
     squares = whole - factor * s**2
     shared = (s * y).sum(axis=-1, keepdims=True) - factor * s * y
-    rounding = _ROUNDING**2 * (scores**2).sum(axis=-1, keepdims=True)
+    rounding = ROUNDING**2 * (scores**2).sum(axis=-1, keepdims=True)
     slopes: Floats = np.divide(
         shared, squares, out=np.zeros_like(shared), where=squares > np.maximum(_LEFT * whole, rounding)
     )
@@ -281,8 +280,6 @@ def left_out_slopes(labels: Floats, scores: Floats) -> Floats:
 
 
 _BATCH = 4_000_000
-# Scores beyond the bounds by less than this are rounding errors.
-_ROUNDING = 1e-9
 
 
 def mean_draws(
@@ -363,7 +360,7 @@ def bounded_limits(
     """
     limits = np.full((2, values.shape[1]), np.nan)
     if np.isfinite(bounds).all():
-        inside = ((values >= bounds[0] - _ROUNDING) & (values <= bounds[1] + _ROUNDING)).all(axis=0)
+        inside = ((values >= bounds[0] - REPLICA_ROUNDING) & (values <= bounds[1] + REPLICA_ROUNDING)).all(axis=0)
         both = mean_draws(values[:, inside], bounds, n_draws, draws, weights)
         tails = np.broadcast_to(np.asarray(tails, dtype=np.float64).reshape(2, -1), limits.shape)[:, inside]
         for side, (drawn, tail) in enumerate(zip(both, tails, strict=True)):

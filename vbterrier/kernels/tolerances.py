@@ -7,5 +7,5 @@ ROUNDING = 1e-12
 # The same for sums with more terms, as means over replicas, draws or pairs: 10^6 units of 2^-53 are 1e-10.
 REPLICA_ROUNDING = 1e-9
 
-# Probabilities with six decimals are equal if they differ by at most one unit of the last decimal.
+# Probabilities with six decimals are equal if they differ by at most one unit of the last decimal; so are sums of them.
 PROBABILITY_ROUNDING = 1e-6

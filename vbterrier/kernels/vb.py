@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vbterrier.kernels.rankings import cumulative_discounts, discounts, spans
+from vbterrier.kernels.tolerances import ROUNDING
 
 if TYPE_CHECKING:
     from vbterrier.annotations import Bools, Floats, Ints
@@ -180,7 +181,6 @@ def vb_range(success: Floats, distance: Floats, alpha: float) -> tuple[Floats, F
 MOST_CELLS = 2**20
 # The largest number of documents that are compared pairwise to remove dominated documents.
 MOST_COMPARED = 1000
-_ROUNDING = 1e-12
 
 
 def best_success(
@@ -257,7 +257,7 @@ def best_cover(prob: Floats, weights: Floats, k: int) -> tuple[float, bool]:
         added = value - (reached @ prob)[:, None]
         # Success is submodular, so a document never adds more later than now.
         most = np.partition(added, -left, axis=1)[:, -left:].sum(axis=1) + reached @ prob
-        reached = np.unique(wider[most > best + _ROUNDING].reshape(-1, len(prob)), axis=0)
+        reached = np.unique(wider[most > best + ROUNDING].reshape(-1, len(prob)), axis=0)
         if not len(reached):
             break
     return best, True

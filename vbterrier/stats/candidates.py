@@ -11,11 +11,12 @@ import pyarrow as pa
 
 from vbterrier.errors import InputError
 from vbterrier.frames.contracts import frame_of, require
-from vbterrier.frames.entities import ROUNDING, probabilities_of, require_once
+from vbterrier.frames.entities import probabilities_of, require_once
 from vbterrier.frames.ids import Ids, Lookup, ids_of, numbers_of
 from vbterrier.kernels.candidates import keyed_uniforms, normalised, raised
 from vbterrier.kernels.fingerprints import mix
 from vbterrier.kernels.resample import stream
+from vbterrier.kernels.tolerances import PROBABILITY_ROUNDING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -180,7 +181,7 @@ def _delta(frame: pd.DataFrame, violations: Floats | None, name: str) -> Floats 
     delta = numbers_of(frame["delta"], f"{name} column 'delta'")
     bad = ~np.isfinite(delta) | (delta < 0)
     if total is not None:
-        bad |= np.abs(total - delta) > ROUNDING * np.maximum(total, 1)
+        bad |= np.abs(total - delta) > PROBABILITY_ROUNDING * np.maximum(total, 1)
     if bad.any():
         row = int(np.argmax(bad))
         requirement = "a finite number of at least 0" if total is None else f"the sum of its violations, {total[row]:g}"

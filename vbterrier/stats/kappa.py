@@ -15,6 +15,7 @@ from vbterrier.frames.notebook import Panel
 from vbterrier.frames.results import Shown
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.resample import stream
+from vbterrier.kernels.tolerances import ROUNDING
 from vbterrier.stats.agreement import share_interval
 from vbterrier.stats.topic_intervals import N_RESAMPLES, tail_probabilities
 
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 COLUMNS = ("judges", "statistic", "value", "low", "high", "level", "method", "n_items")
 # Resampled items held in memory at a time.
 _BATCH = 4_000_000
-# Values below this are rounding errors.
-_ZERO = 1e-12
 
 
 @dataclass(frozen=True)
@@ -99,7 +98,7 @@ def cohen_kappa(
         # statsmodels also divides by the standard error under independence, which may be 0.
         kappa = cohens_kappa(counts, wt=weights)
     value, variance = float(kappa.kappa), float(kappa.var_kappa)
-    if variance <= _ZERO:
+    if variance <= ROUNDING:
         warn("all labels agree, or a judge gives the same label to all items: the standard error is 0")
         return Kappa(value, np.nan, np.nan, agreement, len(codes))
     half_width = float(special.ndtri((1 + level) / 2)) * float(np.sqrt(variance))
@@ -147,7 +146,7 @@ def fleiss_kappa(labels: Any, *, level: float = 0.95, n_resamples: int = N_RESAM
     def kappa(sums: Floats) -> Floats:
         means = sums / n_items
         beyond = 1 - (means[:, 1:] ** 2).sum(axis=1)
-        return np.asarray(1 - (1 - means[:, 0]) / np.where(beyond > _ZERO, beyond, np.nan))
+        return np.asarray(1 - (1 - means[:, 0]) / np.where(beyond > ROUNDING, beyond, np.nan))
 
     low, high = _resample_limits(terms, kappa, stream(seed, "kappa"), level, n_resamples)
     return Kappa(value, low, high, agreement, len(codes))

@@ -13,6 +13,7 @@ from vbterrier.errors import ParameterError
 from vbterrier.frames.ids import Ids, ids_of
 from vbterrier.kernels import vb
 from vbterrier.kernels.fingerprints import mix
+from vbterrier.kernels.tolerances import ROUNDING
 from vbterrier.stats.perturbations import Tagged
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
 # The rank of the first tagged document if there is none.
 NEVER = np.iinfo(np.int64).max
-# Probabilities within this distance of the largest count as equal to it.
-TIE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,7 +206,7 @@ class WeightedSuccess:
     @cached_property
     def top(self) -> Floats:
         """Mean gain of the most probable candidates."""
-        best = (self._weights >= 1.0 - TIE).astype(np.float64)
+        best = (self._weights >= 1.0 - ROUNDING).astype(np.float64)
         with np.errstate(invalid="ignore"):
             # In the jackknife, a query may have no candidates.
             return self._sum(best * self._gain) / self._sum(best)

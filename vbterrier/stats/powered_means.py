@@ -24,6 +24,7 @@ from vbterrier.frames.score_table import refuse_ratios
 from vbterrier.frames.values import values_of
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.resample import left_out_slopes
+from vbterrier.kernels.tolerances import ROUNDING
 
 if TYPE_CHECKING:
     from vbterrier.annotations import Floats
@@ -34,8 +35,6 @@ TARGETS = ("population", "these")
 _FEW = 20
 # Residuals that are errors, as a share of the range, and the number of errors that describe their distribution.
 _ERROR, _ENOUGH = 0.2, 10
-# Narrower intervals have zero width except for rounding.
-_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +198,7 @@ def prediction_powered(
             f"{examples(table.loc[few, 'name'].unique())}: fewer than {_FEW} labels; if the score is rarely wrong, "
             "intervals from so few labels are too narrow"
         )
-    flat = (table["high"] - table["low"] <= _ROUNDING) & (table["n_labelled"] < table["n_qids"])
+    flat = (table["high"] - table["low"] <= ROUNDING) & (table["n_labelled"] < table["n_qids"])
     if flat.any():
         warn(
             f"{examples(table.loc[flat, 'name'].unique())}: no label contradicts another label or the score, so that "
@@ -287,6 +286,6 @@ def _estimates(group: pd.DataFrame, *, level: float, lam: float | None, target: 
     width, plain_width = (float(result.high - result.low) for result in (powered, plain))
     estimates = {"value": powered.value, "low": powered.low, "high": powered.high, "lam": powered.lam}
     without = {"labelled": plain.value, "labelled_low": plain.low, "labelled_high": plain.high, "predicted": f.mean()}
-    ratio = width / plain_width if plain_width > _ROUNDING else np.nan
+    ratio = width / plain_width if plain_width > ROUNDING else np.nan
     numbers = {name: float(number) for name, number in {**estimates, **without, "width_ratio": ratio}.items()}
     return {**numbers, "n_qids": len(f), "n_labelled": int(has.sum())}

@@ -15,6 +15,7 @@ import pyarrow as pa
 from vbterrier.errors import InputError, ParameterError, choice, examples, excerpt, nearest, number, whole
 from vbterrier.frames.contracts import require
 from vbterrier.kernels.grades.choice import METHODS
+from vbterrier.kernels.tolerances import PROBABILITY_ROUNDING
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,8 +33,6 @@ PRIORS = (*PAPER, OWN)
 DEFAULT_STRENGTH = 2.0
 ALL_UNJUDGED = ("auto", "pool", "zero")
 COLUMN = "grade_prob"
-# Tolerance of sums of given probabilities.
-TOLERANCE = 1e-6
 COMPAT = ("", "ecir23")
 ECIR23_GRADES = (0, 1, 2, 3)
 ECIR23_FLOOR = 1e-6
@@ -108,7 +107,7 @@ def _of_grades(judged: JudgedTop, rows: Ints, cells: list[Any]) -> Floats:
 
     _refuse(judged, rows, any_by_row(~(chance >= 0)), "a negative or missing number, wanted probabilities")
     total = np.bincount(owner, weights=chance, minlength=len(rows))
-    _refuse(judged, rows, ~(np.abs(total - 1) <= TOLERANCE), "probabilities that do not sum to 1")
+    _refuse(judged, rows, ~(np.abs(total - 1) <= PROBABILITY_ROUNDING), "probabilities that do not sum to 1")
     level = np.minimum(np.searchsorted(grades, grade), len(grades) - 1)
     matches = grades[level] == grade
     unknown = any_by_row(~matches & (chance > 0))
@@ -214,7 +213,7 @@ def _stated_probabilities(judged: JudgedTop, prior: Mapping[int, float]) -> Floa
             f"prior names grades that {judged.judgments.name} lacks: {examples(unknown)}; it has {examples(grades, 9)}"
         )
     prob = np.array([number(f"prior[{grade}]", prior.get(grade, 0.0), low=0, high=1) for grade in grades])
-    if abs(prob.sum() - 1) > TOLERANCE:
+    if abs(prob.sum() - 1) > PROBABILITY_ROUNDING:
         raise InputError(f"prior {excerpt(dict(prior))}: wanted probabilities that sum to 1, found {prob.sum():g}")
     normalised: Floats = prob / prob.sum()
     return normalised

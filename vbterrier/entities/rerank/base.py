@@ -12,6 +12,7 @@ from vbterrier.entities.provenance import carried
 from vbterrier.entities.stage import OnDocuments
 from vbterrier.errors import InputError, ParameterError, choice, number, whole
 from vbterrier.frames.ranking import Run, ranked
+from vbterrier.kernels.tolerances import ROUNDING
 
 if TYPE_CHECKING:
     from vbterrier.annotations import Bools, Floats, Ints
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
 
 NORMS = ("minmax", "z", "none")
-# Standard deviations below this share of the largest value are rounding errors.
-_ROUNDING = 1e-12
 
 
 def normalised(values: Floats, starts: Ints, norm: str) -> Floats:
@@ -40,7 +39,7 @@ def normalised(values: Floats, starts: Ints, norm: str) -> Floats:
         centre = np.add.reduceat(values, first) / sizes
         deviations = values - np.repeat(centre, sizes)
         scale = np.sqrt(np.add.reduceat(deviations**2, first) / sizes)
-        rounding = _ROUNDING * np.maximum.reduceat(np.abs(values), first)
+        rounding = ROUNDING * np.maximum.reduceat(np.abs(values), first)
     factor = np.divide(1.0, scale, out=np.zeros(len(first)), where=scale > rounding)
     made: Floats = (values - np.repeat(centre, sizes)) * np.repeat(factor, sizes)
     return made

@@ -13,6 +13,7 @@ from vbterrier.entities.rerank.overlap import PropagationReranker
 from vbterrier.errors import InputError, ParameterError, choice, whole
 from vbterrier.frames.entity_coverage import warn_of_no_entities
 from vbterrier.frames.ids import ids_of
+from vbterrier.kernels.tolerances import ROUNDING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from vbterrier.frames.linked_pool import LinkedPool
 
 
-# The rounding error of unit vectors that cancel out.
-_ROUNDING = 1e-12
 # Decimals to which cosines are compared.
 _DECIMALS = 9
 
@@ -266,7 +265,7 @@ class Centroids:
             np.bincount(pool.document, of_link * weights, minlength=len(pool)),
             self._lengths[confidence],
         )
-        return np.divide(products, lengths, out=np.zeros(len(products)), where=lengths > _ROUNDING)
+        return np.divide(products, lengths, out=np.zeros(len(products)), where=lengths > ROUNDING)
 
     def _length(self, weights: Floats) -> Floats:
         """Return the length of each document's weighted sum of vectors."""

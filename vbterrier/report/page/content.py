@@ -17,6 +17,7 @@ from vbterrier.frames.ids import ids_of
 from vbterrier.frames.notebook import interval_axis, interval_bar
 from vbterrier.frames.pictures import limits
 from vbterrier.frames.ranking import places
+from vbterrier.kernels.tolerances import ROUNDING
 from vbterrier.report.captions import methods_of
 from vbterrier.report.page.evaluated import row_tuples, wide_values
 from vbterrier.unjudged.estimated import EstimatedDistribution
@@ -441,7 +442,7 @@ def _cells_of(report: ReportNumbers, frame: pd.DataFrame, measure: str) -> dict[
         texts = [between(low, high) + source for (low, high, _), source in zip(ends, sources, strict=True)]
         is_finite = bool(ends) and np.isfinite([value, *(end for low, high, _ in ends for end in (low, high))]).all()
         bar = drawing(value, [(low, high) for low, high, _ in ends], scale) if is_finite else ""
-        is_best = bool(has_best and np.isclose(value, best, rtol=0, atol=1e-12))
+        is_best = bool(has_best and np.isclose(value, best, rtol=0, atol=ROUNDING))
         cells[str(name)] = Cell(number(value), is_best, *marks.get(str(name), ("", "")), texts, bar)
     return cells
 

@@ -11,6 +11,7 @@ from vbterrier.errors import InputError, ParameterError, examples, excerpt, near
 from vbterrier.evaluate import verdicts
 from vbterrier.evaluate.comparison import Comparison
 from vbterrier.frames.contracts import frame_of, require
+from vbterrier.kernels.tolerances import PROBABILITY_ROUNDING
 from vbterrier.report import captions
 from vbterrier.report.plots import elements, style
 
@@ -26,8 +27,6 @@ _FLAGGED = "†"
 _LEAST = 0.0005
 # Orange, white and blue of the palette, which colour-blind readers can distinguish.
 _SHADES = (style.COLOURS[1], "#f3b48a", "#ffffff", "#8abadb", style.COLOURS[0])
-# Tolerance for rounding in sums of probabilities.
-_SLACK = 1e-6
 
 
 def differences(
@@ -251,7 +250,7 @@ def _matrix(pairs: Any) -> tuple[list[str], Floats]:
     matrix = np.full((len(names), len(names)), np.nan)
     matrix[row, column] = prob
     with np.errstate(invalid="ignore"):
-        over = matrix + matrix.T > 1 + _SLACK
+        over = matrix + matrix.T > 1 + PROBABILITY_ROUNDING
     for bad, requirement in (
         (row == column, "two systems"),
         ((prob < 0) | (prob > 1), "a probability from 0 to 1"),

@@ -12,6 +12,7 @@ from vbterrier.errors import InputError, ParameterError, examples
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import integers_of
 from vbterrier.frames.notebook import counted
+from vbterrier.kernels.tolerances import REPLICA_ROUNDING
 from vbterrier.report import captions
 from vbterrier.report.plots import style
 
@@ -97,7 +98,7 @@ def refuse(
 
 def band_checks(frame: pd.DataFrame, value: str, keys: Sequence[str]) -> list[tuple[Any, str]]:
     """Checks of a value with a band around it for each number of queries."""
-    low, high, slack = frame["low"], frame["high"], 1e-9
+    low, high, slack = frame["low"], frame["high"], REPLICA_ROUNDING
     return [
         (low.isna() != high.isna(), "low and high, or NaN for both"),
         ((low > frame[value] + slack) | (frame[value] > high + slack) | (low > high), f"low <= {value} <= high"),

@@ -11,6 +11,7 @@ from vbterrier.errors import InputError, ParameterError, examples
 from vbterrier.evaluate import verdicts
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import integers_of
+from vbterrier.kernels.tolerances import REPLICA_ROUNDING
 from vbterrier.report import captions
 from vbterrier.report.plots import style
 from vbterrier.report.plots.elements import few, limits_of, points_in_rows
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 _SPARSE = 60
 # Marks: each colour of the palette with two of its markers.
 _MOST = 2 * len(style.COLOURS)
-# Tolerance for rounding: a true score at the end of an interval is covered.
-_SLACK = 1e-9
 
 
 def forest(
@@ -224,7 +223,7 @@ def _draw_estimates(ax: Any, part: pd.DataFrame, place: int, n_points: int) -> A
 
 def _misses(part: pd.DataFrame) -> pd.Series[bool]:
     """Return True for points with the truth outside their interval; False for points without an interval."""
-    return (part["truth"] < part["low"] - _SLACK) | (part["truth"] > part["high"] + _SLACK)
+    return (part["truth"] < part["low"] - REPLICA_ROUNDING) | (part["truth"] > part["high"] + REPLICA_ROUNDING)
 
 
 def _errors(part: pd.DataFrame) -> str:

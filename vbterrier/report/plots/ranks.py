@@ -11,6 +11,7 @@ from vbterrier.errors import ParameterError, examples
 from vbterrier.evaluate import verdicts
 from vbterrier.evaluate.variance import VarianceShares
 from vbterrier.frames.contracts import frame_of
+from vbterrier.kernels.tolerances import PROBABILITY_ROUNDING
 from vbterrier.report import captions
 from vbterrier.report.plots import elements, style
 
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
 # White to light blue, so that marks on it are visible.
 _SHADES = ("#ffffff", "#6baed6")
-# Tolerance for rounding in sums of probabilities.
-_SLACK = 1e-6
 # This source is grey: it is not due to any single source.
 TOGETHER = "interactions"
 
@@ -95,7 +94,7 @@ def _ranking_of(ranking: Any) -> pd.DataFrame:
     shown = ("expected_rank", "low", "high", "level")
     frame = elements.columns_of(ranking, "ranking", texts=("name",), reals=("mean", *shown))
     expected, low, high = (frame[column] for column in ("expected_rank", "low", "high"))
-    out = ~expected.between(1 - _SLACK, len(frame) + _SLACK)
+    out = ~expected.between(1 - PROBABILITY_ROUNDING, len(frame) + PROBABILITY_ROUNDING)
     checks = [
         (out, f"an expected rank from 1 to {len(frame)}, the number of systems"),
         (low.isna() != high.isna(), "low and high, or NaN for both"),
@@ -116,7 +115,7 @@ def _shares(probabilities: Any, ranking: pd.DataFrame) -> Floats:
     checks = [
         (at < 0, "a system of the ranking"),
         ((rank < 1) | (rank > n), f"a rank from 1 to {n}"),
-        (~prob.between(0, 1 + _SLACK), "a probability from 0 to 1"),
+        (~prob.between(0, 1 + PROBABILITY_ROUNDING), "a probability from 0 to 1"),
         (frame.duplicated(["name", "rank"]), "each rank of a system once"),
     ]
     elements.refuse(frame, "probabilities", ("rank", "prob"), checks, named="name")
@@ -201,7 +200,10 @@ def _valid_shares(shares: Any) -> pd.DataFrame:
     checks = [
         (frame.duplicated(keys), "each source once"),
         (frame["variance"].isna() & frame["share"].notna(), "a variance where there is a share"),
-        ((total["share"] - 1).abs() > _SLACK, "shares that sum to 1 over the sources of a name and measure"),
+        (
+            (total["share"] - 1).abs() > PROBABILITY_ROUNDING,
+            "shares that sum to 1 over the sources of a name and measure",
+        ),
         (total["variance"] < 0, "variances that sum to 0 or more"),
     ]
     elements.refuse(frame, "shares", [*keys, "variance", "share"], checks)
