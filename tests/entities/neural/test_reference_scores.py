@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from vbterrier.entities import Architecture, NeuralReranker, Training
+from vbterrier.entities.neural.models import NeuralModel
 
 safetensors = pytest.importorskip("safetensors.numpy")
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("neural")]
@@ -97,3 +98,34 @@ def test_saved_reference_models_score_by_the_formula(formula, tmp_path):
         )
         expected = (values - values.mean()) / values.std()
         assert scored.loc[qid].loc[topic["docno"]].to_numpy() == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("model", ["knrm", "edrm-knrm", "edrm-convknrm"])
+def test_topics_that_are_scored_at_once_have_the_losses_and_gradients_of_each(model):
+    torch = pytest.importorskip("torch")
+    run, tags, entities, qrels = collection()
+    architecture = Architecture(variant="reference")
+    types = {entity: [f"w{number % 3}", "w7"] for number, entity in enumerate(ENTITIES)}
+    # Entities have words of the texts as names, which topics share in part.
+    names = {entity: f"w{number} w{number + 20}" for number, entity in enumerate(ENTITIES)}
+    inputs = {"vectors": VECTORS, "names": names, "types": types, "encoder": encoder, "architecture": architecture}
+    stage = NeuralReranker(tags, entities, model=model, **inputs)
+    network, features = stage._network, stage._prepared(run).features
+    tables, keys = network.tables(features[:-1])
+    parameters = network.parameters(features[0], np.random.default_rng(1)) | tables
+    p = {name: torch.tensor(each, dtype=torch.float32, requires_grad=True) for name, each in parameters.items()}
+    label = qrels["label"].to_numpy().reshape(len(TOPICS), -1)
+    # The last topic has words and entities that the tables lack.
+    examples = [
+        ({name: torch.tensor(each) for name, each in {**x, **network.located(keys, x)}.items()}, torch.tensor(y))
+        for x, y in zip(features, label, strict=True)
+        if len(set(y)) > 1
+    ]
+    found = []
+    for loss in (NeuralModel.loss, type(network).loss):
+        value = loss(network, p, examples)
+        gradients = torch.autograd.grad(value, list(p.values()), allow_unused=True)
+        found.append([value.detach(), *(torch.zeros(()) if each is None else each for each in gradients)])
+    assert any(each.abs().max() > 1e-3 for each in found[0][1:])
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(other, one, rtol=1e-4, atol=1e-6)

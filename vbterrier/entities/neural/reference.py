@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 # Words of queries, documents and descriptions, entities of queries and documents, and types of EDRM.
 QUERY_WORDS, DOCUMENT_WORDS, DESCRIPTION_WORDS, QUERY_ENTITIES, DOCUMENT_ENTITIES, N_TYPES = 10, 50, 20, 5, 10, 15
 _FILTERS, _DESCRIPTION_WIDTH = 128, 5
+# Parts of the query and of each document.
+_SIDE = ("words", "entity", "entity_count")
 # Dirichlet's prior, and the parameters of BM25.
 _MU, _K1, _B = 2500, 1.2, 0.75
 # Lower ends of the cosine bins of the duet's entities.
@@ -333,16 +335,50 @@ class PublishedEDRM(Tables):
 
     def forward(self, p: Arrays, x: Arrays) -> Any:
         n = len(x["document_words"])
-        inputs = {
-            f"{side}_{name}": x[f"{side}_{name}"] if side == "document" else x[f"{side}_{name}"].expand(n, -1)
-            for side in ("query", "document")
-            for name in ("words", "entity", "entity_count")
-        }
+        inputs = {f"query_{name}": x[f"query_{name}"].expand(n, -1) for name in _SIDE}
+        return self._scores(p, {**x, **inputs})
+
+    def loss(self, p: Arrays, examples: Sequence[Example]) -> Any:
+        """Return the mean loss of the topics, whose documents are scored at once: topics share words and entities."""
+        sizes = [len(label) for _, label in examples]
+        scores = self._scores(p, self._joined([x for x, _ in examples])).split(sizes)
+        pairs = zip(scores, examples, strict=True)
+        return sum(self.criterion(score, label) for score, (_, label) in pairs) / len(examples)
+
+    def _scores(self, p: Arrays, x: Arrays) -> Any:
+        """Return the scores of documents, (n,), of features whose parts of the query have a row for each document."""
+        inputs = {f"{side}_{name}": x[f"{side}_{name}"] for side in ("query", "document") for name in _SIDE}
         for side in ("query", "document"):
             inputs[f"{side}_entity_description"] = x["descriptions"][inputs[f"{side}_entity"]]
             inputs[f"{side}_entity_types"] = x["types"][inputs[f"{side}_entity"]]
         features = architectures.edrm_features(p | self.own_tables(p, x), inputs, self.pairs)
         return architectures.edrm(p, features)
+
+    def _joined(self, topics: Sequence[Arrays]) -> Arrays:
+        """Return the features of the documents of several topics, with one row for each word, entity and type."""
+        torch = module_of_extra("torch", "neural")
+        joined: Arrays = {}
+        rows: dict[str, Sequence[Any]] = {}  # of each topic, in the joined tables
+        first: Arrays = {}  # the first of the topics' rows for each
+        for kind in self.KINDS:
+            keys = [x[f"key.{kind}"] for x in topics]
+            place = torch.cat(keys).unique(return_inverse=True)[1]
+            # Padding, the first key of each topic, has row 0.
+            padding = int(place[0])
+            place = torch.where(place == padding, 0, torch.where(place == 0, padding, place))
+            none = torch.full((int(place.max()) + 1,), len(place))
+            first[kind] = none.scatter_reduce(0, place, torch.arange(len(place)), "amin")
+            rows[kind] = place.split([len(each) for each in keys])
+            for name in (f"start.{kind}", f"row.{kind}"):
+                joined[name] = torch.cat([x[name] for x in topics])[first[kind]]
+        parts = {"words": "word", "entity": "entity", "entity_count": None, "descriptions": "word", "types": "type"}
+        for name in ("descriptions", "types", *(f"{side}_{part}" for side in ("query", "document") for part in _SIDE)):
+            kind = parts[name.removeprefix("query_").removeprefix("document_")]
+            values = [x[name] if kind is None else rows[kind][at][x[name]] for at, x in enumerate(topics)]
+            if name.startswith("query_"):
+                values = [each.expand(len(x["document_words"]), -1) for each, x in zip(values, topics, strict=True)]
+            joined[name] = torch.cat(values)
+        return joined | {name: joined[name][first["entity"]] for name in ("descriptions", "types")}
 
 
 class PublishedDuet(ReferenceModel):
