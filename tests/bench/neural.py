@@ -11,6 +11,7 @@ The text of the documents cannot be redistributed: a document is the sequence of
 """
 
 import argparse
+import pickle
 import time
 import warnings
 from pathlib import Path
@@ -245,6 +246,18 @@ def entity_ranker(collection, linker):
     return pd.DataFrame(rows, columns=["ranker", "pairs", "topics", "AUC", "CPU s"])
 
 
+def encode(encoded, texts, checkpoints, variant):
+    """Encode texts, or read their vectors from the folder of checkpoints, where they are kept."""
+    start, file = time.process_time(), None if checkpoints is None else checkpoints / f"texts-{variant}.pickle"
+    if file is not None and file.exists():
+        encoded._known = pickle.loads(file.read_bytes())
+    for text in texts:
+        encoded(text)
+    print(f"{len(texts)} texts encoded in {time.process_time() - start:.0f} CPU s", flush=True)
+    if file is not None and not file.exists():
+        file.write_bytes(pickle.dumps(encoded._known))
+
+
 def main():
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -271,11 +284,8 @@ def main():
     if arguments.models is None:
         arguments.models = list(REFERENCE if is_reference else MODELS)
     if arguments.models or arguments.flipped:
-        start = time.process_time()
         texts = list(dict.fromkeys([*collection.run["text"], *collection.names.values(), *collection.run["query"]]))
-        for text in texts:
-            encoded(text)
-        print(f"{len(texts)} texts encoded in {time.process_time() - start:.0f} CPU s", flush=True)
+        encode(encoded, texts, arguments.checkpoints, arguments.variant)
     for linker in arguments.links:
         print(f"\n{linker} links")
         if arguments.models:
