@@ -121,11 +121,11 @@ def test_topics_that_are_scored_at_once_have_the_losses_and_gradients_of_each(mo
         for x, y in zip(features, label, strict=True)
         if len(set(y)) > 1
     ]
-    found = []
+    results = []
     for loss in (NeuralModel.loss, type(network).loss):
         value = loss(network, p, examples)
         gradients = torch.autograd.grad(value, list(p.values()), allow_unused=True)
-        found.append([value.detach(), *(torch.zeros(()) if each is None else each for each in gradients)])
-    assert any(each.abs().max() > 1e-3 for each in found[0][1:])
-    for one, other in zip(*found, strict=True):
+        results.append([value.detach(), *(torch.zeros(()) if each is None else each for each in gradients)])
+    assert any(each.abs().max() > 1e-3 for each in results[0][1:])
+    for one, other in zip(*results, strict=True):
         np.testing.assert_allclose(other, one, rtol=1e-4, atol=1e-6)
