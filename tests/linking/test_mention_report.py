@@ -217,3 +217,9 @@ def test_links_of_another_spelling_or_of_other_ids_are_reported():
         with pytest.warns(DegenerateWarning, match=f"system 's': {message}"):
             figures = mention_report({"s": gold.assign(entity_id=entities)}, gold).to_frame()
         assert figures.set_index("measure")["value"]["LinkF1"] == f1
+
+
+def test_a_fraction_as_offset_has_the_remedy_of_offsets():
+    gold = pd.DataFrame([("d1", 0, 5, "Paris")], columns=COLUMNS)
+    with pytest.raises(InputError, match=r"system 's' column 'start': row 0 holds 0.5, wanted a whole number; repair"):
+        mention_report({"s": gold.assign(start=0.5)}, gold)

@@ -365,9 +365,11 @@ def integers_of(column: pd.Series[Any], where: str, whose: Callable[[int], str] 
     bad = (numbers != np.floor(numbers)) | (np.abs(numbers) >= 2.0**63)
     if bad.any():
         row = int(np.argmax(bad))
+        remedy = "repair the row"
+        if "'label'" in where:
+            remedy = "map graded or fractional judgments to integer grades first, as vbterrier.frames.in_units does"
         raise InputError(
-            f"{where}: row {row} holds {_quoted_value(column, row, whose)}, wanted a whole number; "
-            "map graded or fractional judgments to integer grades first, as vbterrier.frames.in_units does"
+            f"{where}: row {row} holds {_quoted_value(column, row, whose)}, wanted a whole number; {remedy}"
         )
     return numbers.astype(np.int64)
 

@@ -519,7 +519,7 @@ def _kilt(item: Any) -> Iterable[AnswerMention]:
     candidates = []
     for output in outputs:
         page: dict[str, Any] = next(iter(output.get("provenance") or []), {})
-        title = page.get("title", output["answer"])
+        title = page.get("title") or output["answer"]
         ids = [(str(title), TITLE), *([(str(page["wikipedia_id"]), PAGE)] if page.get("wikipedia_id") else [])]
         candidates.append((ids if title else [("", "")], None))
     yield AnswerMention(-1, -1, str(mention), candidates)
