@@ -259,3 +259,14 @@ NEGATIVE = Remedy("negative", _READ_QRELS, "unjudged", _CONVERT)
 FIRST_LABEL = Remedy("contradictions", _READ_QRELS, "first", _CONVERT)
 UNIT = Remedy("unit", _READ_QRELS, None, _CONVERT)
 MAX_BYTES = Remedy("max_bytes", "max_bytes= of its reader, such as vbterrier.read_run,")
+
+
+def sampling_by_traffic() -> str:
+    """Return the name of what draws queries by traffic: a command if one is in use, else the function.
+
+    >>> sampling_by_traffic()
+    'vbterrier.design.sample_by_traffic'
+    """
+    used = _IN_USE.get()
+    is_command = used is not None and used.options is not None
+    return "vbterrier queries traffic" if is_command else "vbterrier.design.sample_by_traffic"

@@ -148,7 +148,7 @@ def test_segments_with_one_query_and_weights_of_zero_are_counted():
     decision = gate(data=Data(queries=TRAFFIC.assign(weight=[0] * 3 + [1] * 17)))
     excluded = decision.excluded.set_index("reason")[["n", "examples"]]
     assert excluded.loc["queries of weight 0"].tolist() == [3, "'q0', 'q1', 'q2'"]
-    assert excluded.loc["segments with one query, without limits"].tolist() == [1, "'u'"]
+    assert excluded.loc["segments with fewer than two queries, or draws, without limits"].tolist() == [1, "'u'"]
     assert decision.segments["segment"].tolist() == ["s", "t"]
 
 

@@ -1,4 +1,4 @@
-"""``vbterrier queries``: ``sample``, ``profile`` and ``power``."""
+"""``vbterrier queries``: ``sample``, ``traffic``, ``profile`` and ``power``."""
 
 import csv
 import io
@@ -10,8 +10,9 @@ import pytest
 
 from vbterrier.design.planning import PlanOptions, detectable_difference, queries_needed
 from vbterrier.design.profile import query_profile
-from vbterrier.design.sampling import sample_queries
+from vbterrier.design.sampling import sample_by_traffic, sample_queries
 from vbterrier.frames.files.reading import read_mentions, read_values
+from vbterrier.frames.queries import queries_frame
 from vbterrier.settings import Data, Inference
 
 ROWS = [(f"d{number % 7}", f"m {number % 5}", "NIL" if number % 5 == 4 else f"Q{number % 5}") for number in range(33)]
@@ -50,6 +51,25 @@ def test_a_sample_is_printed(command, corpus):
     assert out.splitlines()[0] == "qid,docno,mention,entity_id,n_documents,stratum,prob,n_draws"
     assert len(out.splitlines()) == 5
     assert "QuerySample(4 of 33 queries; random-document" in command(*SAMPLE, 4)[1]
+
+
+def test_a_sample_by_traffic_is_printed_and_written_for_the_gate(command, refused):
+    traffic = pd.DataFrame({"query": [f"q{i}" for i in range(50)], "weight": 1 / np.arange(1, 51), "segment": "a"})
+    traffic.to_csv("traffic.csv", index=False)
+    expected = sample_by_traffic("traffic.csv", 20, seed=3)
+    code, out, err = command("queries", "traffic", "traffic.csv", "-n", 20, "--seed", 3, "-o", "sample.csv")
+    certain = int((expected["drawn"] == 0).sum())
+    assert (code, err) == (0, "")
+    assert f"{len(expected)} queries to rate: the {certain} heaviest for certain" in out
+    written = queries_frame("sample.csv")
+    assert written[["qid", "drawn"]].equals(expected[["qid", "drawn"]])
+    assert written["weight"].tolist() == pytest.approx(expected["weight"].tolist(), rel=1e-12)
+    assert (
+        command("queries", "traffic", "traffic.csv", "-n", 20, "--seed", 3, "-f", "csv")[1].count("\n")
+        == len(expected) + 1
+    )
+    traffic[["query", "segment"]].to_csv("traffic.csv", index=False)
+    refused(["queries", "traffic", "traffic.csv", "-n", 20], 1, "traffic: wanted a column weight")
 
 
 def test_strata_weights_and_replacement(command, corpus):

@@ -167,7 +167,10 @@ def test_segments_are_corrected_and_those_of_one_query_are_counted():
     assert decision.segments[["segment", "n_qids", "n_tests"]].to_numpy().tolist() == [["head", 30, 2], ["tail", 28, 2]]
     assert decision.segments["weight"].sum() == pytest.approx(58 / 60)
     counts = decision.excluded.set_index("reason")["n"].to_dict()
-    assert counts == {"queries without a segment": 1, "segments with one query, without limits": 1}
+    assert counts == {
+        "queries without a segment": 1,
+        "segments with fewer than two queries, or draws, without limits": 1,
+    }
     rows = qrels["qid"].isin(qids[1:31])
     alone = gate(new[rows], old[rows], qrels[rows], inference=Inference(level=0.975, n_resamples=200_000))
     expected = alone.pairs.loc[0, ["diff", "low", "high"]].tolist()

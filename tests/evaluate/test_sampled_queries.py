@@ -159,6 +159,18 @@ def test_a_covariate_has_a_weighted_mean_if_weights_are_unequal():
         gate(new, old, rows, table(weight=w)[:60], labels=qrels, covariate="labels")
 
 
+def test_segments_of_queries_taken_for_certain_have_no_limits():
+    new, old, qrels = collection()
+    sample = sample_by_traffic(table(weight=np.arange(1, N + 1) ** -1.0), 60)
+    sample["segment"] = np.where(sample["drawn"] == 0, "head", "tail")
+    decision = gate(new, old, qrels[qrels["qid"].isin(sample["qid"])], sample)
+    assert decision.segments["segment"].tolist() == ["tail"]
+    assert decision.segments["p_equal"].isna().all()
+    report = gate_report(decision, "markdown")
+    assert "Left out: 1 segment with fewer than two queries, or draws, without limits ('head')" in report
+    assert "Equal differences" not in report
+
+
 def test_queries_taken_for_certain_have_no_error_in_the_gate():
     new, old, qrels = collection()
     traffic = table(weight=np.arange(1, N + 1) ** -1.0)
@@ -214,7 +226,10 @@ def test_a_covariate_of_more_queries_narrows_the_limit_and_states_both():
 def test_labels_of_a_machine_are_a_covariate_of_unrated_queries():
     new, old, every = collection(worse=range(0, N, 6))
     rated = every[every["qid"] < "q060"]
-    row = gate(new, old, rated, labels=every, covariate="labels").pairs.loc[0]
+    decision = gate(new, old, rated, labels=every, covariate="labels")
+    row = decision.pairs.loc[0]
+    text = f"the lower limit is {row['low']:+.4f}, and {row['low_without']:+.4f} without the covariate."
+    assert f"Covariate: correlation +1.00 with the differences; {text}" in gate_report(decision, "table")
     # Labels that agree with the ratings know the mean of all queries.
     assert row["correlation"] == pytest.approx(1)
     assert row["diff"] == pytest.approx(differences(new, old, every).mean())

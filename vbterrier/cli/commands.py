@@ -129,6 +129,7 @@ EXAMPLES = {
         "vbterrier annotate documents a.run b.run --topics topics.tsv --intents intents.tsv -n 200 -o sheet.csv"
     ),
     "queries sample": "vbterrier queries sample mentions.tsv -n 500 -o sample.tsv",
+    "queries traffic": "vbterrier queries traffic traffic.tsv -n 300 -o sample.csv",
     "queries profile": "vbterrier queries profile mentions.tsv",
     "queries power": "vbterrier queries power values.csv --delta .02",
 }

@@ -68,6 +68,29 @@ def sample(
     deliver(shown, style, caption=[repr(sampled)], label="tab:sample")
 
 
+def traffic(
+    queries: Annotated[Path, Argument(help="All queries with their traffic: query, weight; TSV, CSV or xlsx.")],
+    n: Annotated[int, Option("-n", help="Number of queries for certain and draws together.", min=2, metavar="N")],
+    style: Format = "table",
+    seed: option.SeedOfDraws = 0,
+    output: Output = None,
+) -> None:
+    """Draw queries to rate by their traffic, for `vbterrier gate --queries`."""
+    from vbterrier.design.sampling import sample_by_traffic
+
+    style = require_format(style, output)
+    sampled = sample_by_traffic(queries, n, seed=seed)
+    certain = int((sampled["drawn"] == 0).sum())
+    others = f"{len(sampled) - certain} in {n - certain} draws by weight (seed {seed})"
+    caption = [
+        f"{len(sampled)} queries to rate: the {certain} heaviest for certain, {others}.",
+        "weight: share of the estimated mean; drawn: number of draws, 0 if taken for certain.",
+    ]
+    deliver(sampled, style, output, digits=6, caption=caption, label="tab:traffic")
+    if output is not None:
+        echo(f"{output}: {caption[0]}")
+
+
 def profile(
     queries: Annotated[Path, Argument(help="A sample or a corpus: docno, mention[, entity_id]; TSV, CSV or Parquet.")],
     mentions: Annotated[Path | None, Option(help="The corpus of the sample, for its profile.")] = None,
@@ -261,9 +284,9 @@ app = typer.Typer(
     name="queries",
     cls=CommandGroup,
     rich_markup_mode=None,
-    help="Sample queries from a corpus of mentions, describe them, and plan their number.",
+    help="Sample queries from a corpus of mentions or by traffic, describe them, and plan their number.",
     no_args_is_help=True,
     add_completion=False,
 )
-for command in (sample, profile, power):
+for command in (sample, traffic, profile, power):
     app.command(cls=Command, epilog=example_of(f"queries {command.__name__}"))(shared(command))

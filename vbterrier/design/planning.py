@@ -25,6 +25,7 @@ from vbterrier.kernels.mean_limits import (
     smallest_number,
 )
 from vbterrier.kernels.resample import stream
+from vbterrier.remedies import sampling_by_traffic
 from vbterrier.settings import Data, Inference, Options, with_defaults
 
 if TYPE_CHECKING:
@@ -376,7 +377,7 @@ def queries_needed(
         if sample is not None and np.ptp(sample.sample.weights) > 0:
             raise ParameterError(
                 f"margin={margin:g}: a pilot does not show the heaviest queries of unequal weights, which decide how "
-                "many the gate needs; draw queries by traffic (design.sample_by_traffic), and plan without weights"
+                f"many the gate needs; draw queries by traffic ({sampling_by_traffic()}), and plan without weights"
             )
         gate = _gate_of(margin, worst_loss, of, level, n_systems)
         number("delta", delta, low=-gate.margin, open_low=True)

@@ -22,6 +22,7 @@ from vbterrier.kernels.mean_limits import LEAST_CLUSTERS, LEAST_DF, Covariate, S
 from vbterrier.measures.target import Scoring, warn_of_few_non_relevant
 from vbterrier.measures.text import measures_from
 from vbterrier.measures.unjudged import UnjudgedMeasure, estimand, models_of
+from vbterrier.remedies import sampling_by_traffic
 from vbterrier.settings import Data
 from vbterrier.stats.noninferiority import (
     ANY,
@@ -385,8 +386,10 @@ def _shortage(pair: SampledPair) -> str:
     if np.ptp(sample.drawn.weights) > 0:
         of = sample.drawn.moments(sample.split(pair.differences[:, None])[2])
         if of.df[0] < LEAST_DF:
-            worth, use = max(round(float(of.n_effective[0])), 1), "sample by traffic (design.sample_by_traffic)"
-            return f"by their weights, {counted(n, 'query')} count as {worth}; {use}"
+            worth = max(round(float(of.n_effective[0])), 1)
+            return (
+                f"by their weights, {counted(n, 'query')} count as {worth}; sample by traffic ({sampling_by_traffic()})"
+            )
     return ""
 
 
@@ -416,7 +419,7 @@ def _if_drawn_by_traffic(row: Mapping[Any, Any], pair: SampledPair) -> tuple[str
     text = (
         f"unequal weights: up to {row['unseen']:.1%} of the weight may be {which} without one among the "
         f"{counted(n, 'query')}, and may lose {criteria.worst_loss:g}, where margin {criteria.margin:g} permits "
-        f"{criteria.margin / criteria.worst_loss:.1%}; sample by traffic (design.sample_by_traffic)"
+        f"{criteria.margin / criteria.worst_loss:.1%}; sample by traffic ({sampling_by_traffic()})"
     )
     if needed is not None:
         text += f": about {_rounded(needed)} queries decide with a probability of {SURE:g}"

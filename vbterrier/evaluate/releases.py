@@ -44,6 +44,7 @@ from vbterrier.log import timed
 from vbterrier.measures.target import aligned
 from vbterrier.measures.text import measures_from, require_proportional
 from vbterrier.measures.unjudged import UnjudgedMeasure, require_use
+from vbterrier.remedies import sampling_by_traffic
 from vbterrier.settings import Data, Inference, Options, with_defaults
 from vbterrier.stats.inverted_intervals import spent_level
 from vbterrier.stats.noninferiority import ANY, BOTH, FAIL, GUARANTEES, PASS, UNKNOWN, Criteria
@@ -69,8 +70,10 @@ _LEAST_QUERIES = 2
 _N_SHOWN = 5
 _HEAVY = (
     "The weights of unrated queries are unknown: limits extrapolate them from the heaviest rated ones. Add all queries "
-    "with their weights to queries, or sample by traffic (vbterrier.design.sample_by_traffic)."
+    "with their weights to queries, or sample by traffic ({})."
 )
+# The first words of reasons of exclusions.
+_SINGULAR = {"queries": "query", "segments": "segment", "rows": "row"}
 _OF_QUERIES = ["baseline", "qid", "segment", "diff"]
 _OF_RANKINGS = ["baseline", "qid", "diff", "rank", "new", "new_label", "old", "old_label"]
 
@@ -227,9 +230,11 @@ class ReleaseGate(Shown):
     def _caveats(self) -> Iterator[Caveat]:
         for row in self.excluded.to_dict("records"):
             some = f" ({row['examples']})" if row["examples"] else ""
-            yield Caveat("Left out", f"{row['n']} {row['reason']}{some}.", serious=False)
+            plural, _, rest = row["reason"].partition(" ")
+            reason = f"{counted(row['n'], _SINGULAR[plural])} {rest}"
+            yield Caveat("Left out", f"{reason}{some}.", serious=False)
         if self.pairs["misses_heavy"].any():
-            yield Caveat("Weights", _HEAVY, serious=True)
+            yield Caveat("Weights", _HEAVY.format(sampling_by_traffic()), serious=True)
         for row in self.segments[self.segments["decision"] == FAIL].to_dict("records"):
             yield Caveat("Segment", f"{row['segment']} fails {_of(row)}: {_difference(row)}.", serious=True)
 
@@ -341,10 +346,18 @@ def _shown_rows(frame: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     shown = frame.assign(losses=losses.where(frame["losses"].notna(), ""))
     if "n_needed" in shown.columns:
         shown["n_needed"] = shown["n_needed"].map(lambda n: "" if pd.isna(n) else f"{int(n):,}")
-    names = {"losses": "large losses", "unjudged_baseline": "unjudged of the baseline", "n_needed": "queries needed"}
-    value = "diff" if (frame["counted"] == frame["diff"]).all() else "counted"
-    unused = constant if value == "counted" else [*constant, "counted"]
-    return shown.drop(columns=unused, errors="ignore").rename(columns=names), value
+    names = {
+        "diff": "new - baseline",
+        "losses": "large losses",
+        "unjudged_baseline": "unjudged of the baseline",
+        "n_needed": "queries needed",
+        "low_full": "lower limit with losses in full",
+    }
+    shown = shown.drop(columns=constant, errors="ignore").rename(columns=names)
+    if (frame["counted"] == frame["diff"]).all():
+        return shown.drop(columns="counted"), names["diff"]
+    cut = f"losses cut at {frame['worst_loss'].iloc[0]:g}"
+    return shown.rename(columns={"counted": cut}), cut
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -561,7 +574,7 @@ def release_gate(
         ]
         require_use([each.complete or each.measure for each in releases], pool_cutoff=pool_cutoff)
         decided, single = _decided(releases, pairs, target.topics, queries, constants, budget)
-    notes.append(("segments with one query, without limits", single))
+    notes.append(("segments with fewer than two queries, or draws, without limits", single))
     excluded = [(reason, len(ids), examples(ids)) for reason, ids in notes if ids]
     if ratings.n_unrated:
         excluded.append(("rows without a rating", ratings.n_unrated, ""))
@@ -637,8 +650,10 @@ def _decided(
     budget: int,
 ) -> tuple[ReleaseGate, list[str]]:
     """The decisions on all measures, baselines and segments, and the segments with one query."""
-    groups = queries[queries["segment"] != ""].groupby("segment")["weight"]
-    parts = {str(part): weights for part, weights in groups if len(weights) >= _LEAST_QUERIES}
+    groups = queries[queries["segment"] != ""].groupby("segment")
+    # Queries that were taken for certain do not show how others of their segment vary.
+    n_drawn = groups["drawn"].sum() if "drawn" in queries.columns else groups.size()
+    parts = {str(part): rows["weight"] for part, rows in groups if n_drawn[part] >= _LEAST_QUERIES}
     rows, of_segments = [], []
     plans: list[pd.DataFrame] = []
     for release in releases:

@@ -15,6 +15,7 @@ from vbterrier.frames.files.reading import read_queries
 from vbterrier.frames.ids import ids_of, integers_of, keys_of, numbers_of
 from vbterrier.frames.pipelines import input_of
 from vbterrier.kernels.mean_limits import LEAST_DF, SampledQueries, moments
+from vbterrier.remedies import sampling_by_traffic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -234,7 +235,7 @@ def warn_of_weights(table: pd.DataFrame | None) -> None:
     if of.df[0] < LEAST_DF and of.n_effective[0] < len(table) / 2:
         worth = max(round(float(of.n_effective[0])), 1)
         warn(
-            f"by their weights, {len(table)} queries count as {worth}; sample by traffic (design.sample_by_traffic): "
+            f"by their weights, {len(table)} queries count as {worth}; sample by traffic ({sampling_by_traffic()}): "
             "intervals and tests do not cover differences of heavy queries that were not sampled"
         )
 

@@ -387,9 +387,7 @@ def gate_report(result: ReleaseGate, style: str) -> str:
     if style == "junit":
         return _junit(result)
     blocks = [rendered(_gate_rows(result.pairs), style)]
-    if len(result.segments):
-        blocks += ["Segments, which do not change the decision:", rendered(_gate_rows(result.segments), style)]
-        blocks += [escaped(_equal_segments(result.segments), style)]
+    blocks += _of_sampling(result, style)
     if len(worst := _worst_rows(result)):
         blocks += ["Queries that lose most, and the grades of both rankings (? unjudged):", rendered(worst, style)]
     if len(result.judge):
@@ -401,7 +399,7 @@ def gate_report(result: ReleaseGate, style: str) -> str:
     one = result.pairs.iloc[0]
     corrected = f", corrected for {one['n_tests']} baselines" if one["n_tests"] > 1 else ""
     if len(result.segments):
-        corrected += f", segments for {result.segments['n_tests'].iloc[0]} tests"
+        corrected += f", segments for {counted(result.segments['n_tests'].iloc[0], 'test')}"
     looks = f", look {one['look']}" if not pd.isna(one["look"]) else ""
     drawn = f", {one['n_resamples']} draws, seed {one['seed']}" if "bounded" in one["method"] else ""
     notes = f"Limits: {one['method']}{corrected}{looks}{drawn}. unjudged: documents of the new run / of the baseline."
@@ -413,6 +411,29 @@ def gate_report(result: ReleaseGate, style: str) -> str:
         following = [f"Next: `{printable(answer.next)}`"] if answer.next else []
         blocks = [*above, *blocks, *(["\n".join(below)] if below else []), *following]
     return "\n\n".join(part.strip("\n") for part in blocks)
+
+
+def _of_sampling(result: ReleaseGate, style: str) -> Iterator[str]:
+    """Texts and tables of a covariate and of segments."""
+    if result.pairs["correlation"].notna().any():
+        yield escaped(_covariates(result.pairs), style)
+    if len(result.segments):
+        yield "Segments, which do not change the decision:"
+        yield rendered(_gate_rows(result.segments), style)
+        if len(set(result.segments["segment"])) > 1:
+            yield escaped(_equal_segments(result.segments), style)
+
+
+def _covariates(pairs: pd.DataFrame) -> str:
+    """Correlations of covariates with the differences, and the lower limits without them, by measure and baseline."""
+    several = len(pairs) > 1
+    parts = [
+        f"correlation {row['correlation']:+.2f} with the differences; the lower limit is {row['low']:+.4f}, and "
+        f"{row['low_without']:+.4f} without the covariate"
+        + (f" ({row['measure']}, {row['baseline']})" if several else "")
+        for row in pairs.to_dict("records")
+    ]
+    return f"Covariate: {'; '.join(parts)}."
 
 
 def _equal_segments(segments: pd.DataFrame) -> str:
@@ -487,7 +508,7 @@ def _gate_rows(frame: pd.DataFrame) -> pd.DataFrame:
     text |= {"baseline": frame["baseline"], "decision": frame["decision"], "new - baseline": frame["diff"]}
     one = frame.iloc[0]
     if (frame["counted"] != frame["diff"]).any():
-        text[f"losses up to {one['worst_loss']:g}"] = frame["counted"]
+        text[f"losses cut at {one['worst_loss']:g}"] = frame["counted"]
     text |= {"limits": interval_texts(frame), "queries": frame["n_qids"]}
     if not pd.isna(one["max_share"]):
         of_losses = frame[["losses", "losses_high"]].map("{:.1%}".format)
