@@ -141,7 +141,7 @@ def test_documents_to_judge_are_written_in_the_form_of_the_ratings(command, file
     assert lines[0] == "query,docid,rating"
     assert len(lines) == 5
     assert all(line.endswith(",x,") for line in lines[1:])
-    assert "1 queries of weight 0 ('query, 0')" in out
+    assert "1 query of weight 0 ('query, 0')" in out
     first = [line.split()[0] for line in out.splitlines() if line.strip()]
     assert [word for word in first if word in {"even", "odd"}] == ["even", "odd"]
 

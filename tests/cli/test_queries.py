@@ -230,6 +230,8 @@ def test_a_plan_without_a_pilot(command, refused):
     assert "without a pilot; interval: from the TREC collection with the smallest variance" in " ".join(out.split())
     assert str(queries_needed(None, 0.05, measure="nDCG@10").n_qids) in out.split()
     refused(["queries", "power", "--delta", "0.05"], 2, "wanted --measure, and --delta or --margin")
+    code, out, err = command("queries", "power", "--margin", "0.02", "--measure", "nDCG@10", "--simulations", 100)
+    assert "100000: with so large a standard deviation, no number of queries suffices." in " ".join(out.split())
     refused(["queries", "power", "--delta", "0.05", "-m", "nDCG@7"], 2, "standard deviations are known for 'nDCG@10'")
 
 

@@ -105,7 +105,7 @@ def test_a_heavy_query_that_is_not_rated_prevents_a_pass_until_it_is_rated():
     assert (decision.decision, decision.pairs.loc[0, "reason"]) == ("UNKNOWN", "more queries")
     advice = decision.advice()[0]
     assert "up to 33.5% of the weight may be unrated queries of the table without one among the 119 queries" in advice
-    assert "sample by traffic (design.sample_by_traffic)" in advice
+    assert "sample by traffic (vbterrier.design.sample_by_traffic)" in advice
     assert "or rate the 1 heaviest unrated query as well" in advice
     assert "unless they weigh more" not in decision.guarantee()
     # Two light queries remain without ratings; the heavy one is known for certain.

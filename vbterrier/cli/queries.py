@@ -185,7 +185,7 @@ def power(
 ) -> None:
     """Estimate how many queries are needed to detect a difference, from the scores of a pilot."""
     from vbterrier.design.pilot import pilot_pairs
-    from vbterrier.design.planning import PlanOptions
+    from vbterrier.design.planning import MOST_OF_MARGIN, PlanOptions
     from vbterrier.frames.files.reading import read_values
 
     style = require_format(style, output)
@@ -221,6 +221,8 @@ def power(
         how += f", {about['n_simulations']} simulations, seed {seed}; interval: {ends}"
     caption = ["Detectable differences." if number else "Queries needed.", how]
     caption += _caveats(sure, detectable=frame["delta"] if number else None)
+    if margin is not None and "high" in frame.columns and (frame["high"] >= MOST_OF_MARGIN).any():
+        caption.append(f"{MOST_OF_MARGIN}: with so large a standard deviation, no number of queries suffices.")
     deliver(frame, style, output, caption=caption, label="tab:power")
 
 

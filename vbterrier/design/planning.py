@@ -44,7 +44,7 @@ CORRECTIONS = ("auto", "bonferroni", "max-t", "holm", "none")
 # Simulations of each size: of queries of equal weight, and of weights, clusters and non-inferiority.
 N_SIMULATIONS, _N_SLOW = 10_000, 1000
 # The criterion of large losses of the release gate, and the largest number of queries of its plans.
-_LARGE_LOSS, _MAX_SHARE, _MOST_OF_MARGIN = 0.5, 0.05, 100_000
+_LARGE_LOSS, _MAX_SHARE, MOST_OF_MARGIN = 0.5, 0.05, 100_000
 # Sizes of the curve of a plan for a margin, and its range relative to the number.
 _N_OF_MARGIN, _AROUND = 12, (0.5, 1.3)
 # Neighbours of the number, and their largest relative distance from it.
@@ -510,13 +510,13 @@ def _for_margin(
         return float(gate.passes(sample, np.repeat(values[:, None], n_simulations, axis=1)).mean())
 
     least = 2 if pilot.sample.clusters is None else LEAST_CLUSTERS
-    needed = [smallest_number(partial(passing, scale), power, least, _MOST_OF_MARGIN) for scale in scales]
+    needed = [smallest_number(partial(passing, scale), power, least, MOST_OF_MARGIN) for scale in scales]
     if needed[3] is None:
         raise InputError(
-            f"margin={gate.margin:g}, delta={delta:g}: {_MOST_OF_MARGIN:,} queries do not pass with probability "
+            f"margin={gate.margin:g}, delta={delta:g}: {MOST_OF_MARGIN:,} queries do not pass with probability "
             f"{power:g}; wanted a larger margin"
         )
-    _, high, low, n_units = (n or _MOST_OF_MARGIN for n in needed)
+    _, high, low, n_units = (n or MOST_OF_MARGIN for n in needed)
     # Neighbours, with independent simulations, reduce the Monte Carlo error.
     around = sorted({max(round(part * n_units), least) for part in np.linspace(1 - _WITHIN, 1 + _WITHIN, _N_WITHIN)})
     powers = np.array([passing(float(scales[3]), size) for size in around])

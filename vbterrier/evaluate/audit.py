@@ -64,6 +64,11 @@ _SAME = ("runs", "qrels", "labels", "on_topics", "duplicates", "system")
 _MOST_DRAWN = 15
 # Columns that follow those of names: what a row is about comes before its numbers, and stays in sight on telephones.
 _FIRST = ("measure", "estimate", "judge")
+# The methods of corrected scores by documents, in words.
+_CORRECTIONS = {
+    "unjudged (normal)": "a model of the grades of unjudged documents (normal)",
+    "unjudged and residuals (normal)": "judged documents and a model of the other grades (normal)",
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -138,8 +143,9 @@ class JudgeAudit(Shown):
         if np.isnan(corrected["value"]):
             yield f"Scores are not corrected: {corrected['method']}."
         else:
+            how = _CORRECTIONS.get(corrected["method"], corrected["method"])
             yield (
-                f"Scores are corrected by {corrected['method']}. Prefer differences: all levels share an error of "
+                f"Scores are corrected by {how}. Prefer differences: all levels share an error of "
                 f"±{corrected['common']:.3f}, mainly that of the ideal ranking."
             )
         yield _needed_sentence(self.needed, self.plan)
