@@ -29,7 +29,7 @@ def test_each_command_says_what_it_said(command, kept, folder, monkeypatch):
     monkeypatch.chdir(folder)
     # Other tests of this process register models.
     monkeypatch.setattr(fitted, "_MODELS", {})
-    assert GOLDEN["said"](command) == kept[command]
+    assert GOLDEN["output_of"](command) == kept[command]
 
 
 def test_no_line_of_a_terminal_is_longer_than_its_columns(kept):

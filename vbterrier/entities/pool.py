@@ -231,10 +231,10 @@ def read_links(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> LinkedPoo
     >>> import pathlib, tempfile
     >>> import pandas as pd
     >>> path = pathlib.Path(tempfile.mkdtemp(), "links.parquet")
-    >>> links = pd.DataFrame({"qid": ["q1"], "docno": "007", "entity_id": "NA", "label": 1, "rank": 0, "weight": 0.5})
+    >>> links = pd.DataFrame({"qid": ["q1"], "docno": "007", "entity_id": "E7", "label": 1, "rank": 0, "weight": 0.5})
     >>> write_links(LinkedPool.from_frame(links), path)
     >>> read_links(path).to_frame().values.tolist()
-    [['q1', '007', 'NA', 1, 0, 0.5, 1]]
+    [['q1', '007', 'E7', 1, 0, 0.5, 1]]
     """
     import pyarrow.parquet as pq
 
