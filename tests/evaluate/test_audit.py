@@ -347,7 +347,7 @@ def judged():
         ("good", "TRUSTED", "TRUSTED", ("at most 0.0% of 5 pairs that it separates by 0.02", "within ±0.04", "")),
         ("biased", "NOT TRUSTED", "NOT TRUSTED", ("at least ", "such as ", "it prefers family llm: by +0.")),
         at_night("generous", "TRUSTED", "NOT TRUSTED", ("at most ", "beyond ±0.04, such as ", "+0.5")),
-        at_night("noisy", "UNKNOWN", "NOT TRUSTED", (" more) would decide", "", "its labels are noisy: AUC 0.7")),
+        at_night("noisy", "UNKNOWN", "NOT TRUSTED", (" more)", "", "its labels are noisy: AUC 0.7")),
         slow("constant", "UNKNOWN", "NOT TRUSTED", ("separates none of 6 pairs", "", "do not separate relevant")),
     ],
 )

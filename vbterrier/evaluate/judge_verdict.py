@@ -81,7 +81,7 @@ def order_verdict(judged: JudgedTopics, names: list[str], margin: float, seed: i
         return row, []
     limits = order_limits(judge, judged.corrections, n_all, margin, level=LEVEL, seed=seed)
     row |= {"reversed": limits.share, "reversed_low": limits.low, "reversed_high": limits.high}
-    of_pairs = f"of {counted(row['n_apart'], 'pair')} that it separates by {margin:g} reversed by more than that"
+    of_pairs = f"of {counted(row['n_apart'], 'pair')} that it separates by {margin:g} is reversed by more than this"
     seen = f"{limits.share:.1%} by {k} complete topics of {n_all}"
     if limits.low > MOST_REVERSED:
         row |= {"order": NOT_TRUSTED, "order_reason": f"at least {limits.low:.1%} {of_pairs} ({seen})"}
@@ -120,11 +120,13 @@ def levels_verdict(judged: JudgedTopics, names: list[str], margin: float) -> dic
         worst = int(np.argmax(np.abs(shift) - half))
         n = int((np.abs(shift) - half > most).sum())
         row |= {"levels": NOT_TRUSTED}
-        reason = f"{counted(n, 'score')} of {len(names)} beyond ±{most:g}, such as {_shift(shift, half, names, worst)}"
+        shifted = f"{n} of {counted(len(names), 'score')} {'is' if n == 1 else 'are'} shifted beyond ±{most:g}"
+        reason = f"{shifted}, such as {_shift(shift, half, names, worst)}"
     else:
         row["n_levels"] = float(topics_for_shift(judged.corrections, n_all, most, level=LEVEL))
         reason = (
-            f"not settled within ±{most:g}: {_shift(shift, half, names, worst)}; {_would_decide(row['n_levels'], k)}"
+            f"shifts within ±{most:g} are not established: {_shift(shift, half, names, worst)}; "
+            f"{_would_decide(row['n_levels'], k)}"
         )
     row["largest_shift"] = shift[int(np.argmax(np.abs(shift)))]
     return {**row, "levels_reason": reason}
