@@ -93,7 +93,8 @@ def test_every_bootstrapped_measure_is_at_hand(evaluation, files, depth, name):
 
 @pytest.mark.parametrize("name", ["ndcg", "bap", "VB", "AP", None])
 def test_a_measure_that_is_not_bootstrapped_is_refused(evaluation, name):
-    with pytest.raises(ParameterError, match=r"measure=.*: wanted one of 'BNDCG', 'BRBP', 'BP', 'BAP', 'BERR', 'BQ'"):
+    names = ", ".join(repr(measure.NAME) for measure in vbterrier.measures.BOOTSTRAPPED)
+    with pytest.raises(ParameterError, match=f"measure=.*: wanted one of {names}"):
         evaluation.get_bootstrapped(name)
 
 

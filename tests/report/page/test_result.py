@@ -88,7 +88,7 @@ def test_a_diagnosis_names_the_measures_to_use_and_notes_by_severity():
     run = pd.DataFrame({"qid": "q1", "docno": ["a", "c"], "score": [2.0, 1.0]})
     diagnosis = diagnose({"mine": run, "other": run.assign(docno=["c", "d"])}, qrels)
     first, second = diagnosis._verdict()
-    assert first.startswith("BNDCG, BRBP, BP, BERR, BQ")
+    assert first.startswith("BNDCG, BRBP, ")
     assert "suit these files: documents are unjudged, so report these beside nDCG." in first
     assert second.startswith("Not possible: VB, ES, VarPenalty, TopIntent (no intents")
     assert {(caveat.about, caveat.serious) for caveat in diagnosis._caveats()} <= {
