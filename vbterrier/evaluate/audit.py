@@ -353,7 +353,7 @@ def audit_judge(
 
     Notes
     -----
-    Intervals are of these topics; those of ``"judge alone"`` are of other topics, because the labels alone do not show
+    Intervals are about these topics; those of ``"judge alone"`` are over topics, because the labels alone do not show
     their errors. If strata with unjudged documents have fewer than five judged ones, as in pools of a fixed depth,
     estimates and intervals are those of the model. Errors of the ideal ranking shift all corrected scores together
     (``common``): compare differences. Error rates of the verdicts and coverage with language models and simulated

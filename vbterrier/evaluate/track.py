@@ -282,9 +282,8 @@ def leaderboard(
         ``"topics"``: other topics from the same populations. ``"both"``. ``"collections"``: other collections from the
         same population, and labels of unjudged documents; the topics of a collection stay together.
     data
-        A :class:`vbterrier.Data`: ``system``, ``labels``, ``on_topics`` (``"same"``),
-        ``duplicates`` (``"error"``), ``scale``,
-        ``pool_cutoff``. ``pool_cutoff`` is for ``groups``; ``scale`` also for automatic judges.
+        A :class:`vbterrier.Data`: ``system``, ``labels``, ``on_topics`` (``"same"``), ``duplicates`` (``"error"``),
+        ``scale``, ``pool_cutoff``. ``pool_cutoff`` is for ``groups``; ``scale`` also for automatic judges.
     inference
         An :class:`vbterrier.Inference`: ``level`` (0.9), ``n_draws`` (2,000), ``seed`` (0).
     execution
@@ -317,7 +316,7 @@ def leaderboard(
     ``level``, no pair of systems without a common letter is in the wrong order. Scores of leaderboards of
     automatic judges use the same measure. The interval of a correlation is one of its expectation over leaderboards of
     as many topics: quantiles of draws, shifted by the difference between the value and their mean, since resamples of a
-    sample have lower correlations than samples. With groups of one run, a system that has siblings under another name
+    sample have lower correlations than samples. With groups of one run, a system whose team has other runs
     in the pool appears more reusable than new systems will be: give each team one group.
 
     Examples
