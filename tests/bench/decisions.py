@@ -285,19 +285,10 @@ def traffic(samples, margin=0.02):
     return pd.DataFrame(rows)
 
 
-def passes_weighted(x, w, margin, heaviest=False):
-    """Share of uniform samples, columns, that pass; the weights of other queries are unknown.
-
-    ``heaviest``: no other query weighs more than the heaviest sampled one.
-    """
+def passes_weighted(x, w, margin):
+    """Share of uniform samples, columns, that pass; the weights of other queries are unknown."""
     criteria, of = Criteria(margin, ALPHA), moments(x, w)
-    if heaviest:
-        of = of._replace(n_effective=w.sum(axis=0) / w.max(axis=0))
-        lost = (w * (x < -LARGE)).sum(axis=0) / w.sum(axis=0)
-        _, high = clopper_pearson(lost, of.n_effective, ALPHA, ALPHA, special.betaincinv)
-        passed = (lower_limit(of, ALPHA, 1.0, special.stdtrit) > -margin) & (high <= SHARE)
-    else:
-        passed = np.array(limits(criteria, x, SampledQueries(w)).decisions(criteria)) == PASS
+    passed = np.array(limits(criteria, x, SampledQueries(w)).decisions(criteria)) == PASS
     return float((passed & (of.df >= LEAST_DF)).mean())
 
 
@@ -640,40 +631,71 @@ def _tails(size=10_000):
     }
 
 
+def _passes_of(weight, at, margin):
+    """A function of differences of all queries: shares of uniform samples, columns of ``at``, that pass, by rule.
+
+    Rules: weights of other queries are at most that of the *heaviest* sampled one, *unknown*, or *known*.
+    """
+    w = weight[at]
+    share, of = w / w.sum(axis=0), moments(np.zeros(w.shape), w)
+    mass = np.append(0.0, np.cumsum(np.sort(weight)[::-1])) / weight.sum()
+
+    def unseen(exponent):
+        return np.interp(-np.expm1(-exponent / len(at)) * len(weight), np.arange(len(mass)), mass)
+
+    known = np.log(ALPHA) / np.log1p(-unseen(-np.log(ALPHA)))
+    rules = {"heaviest": (1 / share.max(axis=0), None), "unknown": (of.n_heaviest, None), "known": (known, unseen)}
+
+    def passes(d):
+        x = d[at]
+        mean = (share * x).sum(axis=0)
+        part = share * (x - mean)
+        found = of._replace(
+            mean=mean,
+            variance=(part**2 / (1 - np.minimum(share, 0.9))).sum(axis=0),
+            third=(part**3).sum(axis=0),
+        )
+        lost, shares = (share * (x < -LARGE)).sum(axis=0), {}
+        for rule, (number, of_exponent) in rules.items():
+            _, high = clopper_pearson(lost, number, ALPHA, ALPHA, special.betaincinv)
+            low = lower_limit(
+                found._replace(n_effective=np.broadcast_to(number, mean.shape)),
+                ALPHA,
+                1.0,
+                special.stdtrit,
+                of_exponent,
+            )
+            shares[rule] = float(((low > -margin) & (high <= SHARE) & (of.df >= LEAST_DF)).mean())
+        return shares
+
+    return passes
+
+
 def unseen_heads(samples, margin=0.02, sizes=(400, 1600)):
     """Uniform samples: P(PASS) without a difference, its bound, and the largest false PASS if heaviest queries lose.
 
-    Weights of unrated queries are unknown or known; *heaviest*: unknown, and at most that of the heaviest sampled one.
-    False PASS is the largest over heads of 2 to 1,000 queries that lose .4 or .9 more.
+    False PASS is the largest over heads of 2 to 1,000 queries that lose .2, .4 or .9 more.
     """
     rows = []
     for name, weight in (traffics(np.random.default_rng(5)) | _tails()).items():
         order = np.argsort(-weight, kind="stable")
+        base = np.clip(np.random.default_rng(6).normal(0, 0.1, len(weight)), -0.5, 0.5)
         for n in sizes:
-            at = np.random.default_rng([n, 1]).integers(len(weight), size=(n, samples))
-            w = weight[at]
-            ways = {
-                "heaviest": partial(passes_weighted, w=w, margin=margin, heaviest=True),
-                "unknown": partial(passes_weighted, w=w, margin=margin),
-                "known": partial(passes_known, w=w, weight=weight, margin=margin),
-            }
-            base = np.clip(np.random.default_rng(6).normal(0, 0.1, len(weight)), -0.5, 0.5)
-            equal = base - (weight * base).sum() / weight.sum()
+            passes = _passes_of(weight, np.random.default_rng([n, 1]).integers(len(weight), size=(n, samples)), margin)
             row = {"traffic": name, "n": n, "bound": highest_p_pass(weight, n, margin)}
-            row |= {how: passed(equal[at]) for how, passed in ways.items()}
-            results = {how: {} for how in ways}
+            row |= passes(base - (weight * base).sum() / weight.sum())
+            false = {}
             for head in (2, 5, 10, 20, 40, 60, 120, 200, 1000):
-                for loss in (0.4, 0.9):
+                for loss in (0.2, 0.4, 0.9):
                     d = base.copy()
                     d[order[:head]] = np.maximum(d[order[:head]] - loss, -1.0)
                     d -= (weight * d).sum() / weight.sum() + margin
                     # Other queries that gain much would decide.
                     if d[order[head:]].mean() < 3 * margin:
-                        for how, passed in ways.items():
-                            results[how][f"{head} {loss:g}"] = passed(d[at])
-            for how, rates_ in results.items():
-                worst = max(rates_, key=rates_.get)
-                row[f"false, {how}"] = f"{rates_[worst]:.3f} ({worst})"
+                        false[f"{head} {loss:g}"] = passes(d)
+            for rule in ("heaviest", "unknown", "known"):
+                worst = max(false, key=lambda each: false[each][rule])
+                row[f"false, {rule}"] = f"{false[worst][rule]:.3f} ({worst})"
             rows.append(row)
             print(row, flush=True)
     return pd.DataFrame(rows)

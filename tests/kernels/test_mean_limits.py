@@ -95,6 +95,67 @@ def test_a_tiny_change_of_a_difference_changes_the_limit_little(x, worst):
     assert lower(moved, worst=worst) == pytest.approx(lower(x, worst=worst), abs=3e-5)
 
 
+def kinds_of_differences(n, m, rng):
+    """Differences without spread, with rare losses or gains, ties and noise, shape (n, m) each."""
+    return {
+        "equal": np.broadcast_to(rng.uniform(-0.5, 0.5, m), (n, m)),
+        "zero": np.zeros((n, m)),
+        "rare losses": np.where(rng.random((n, m)) < 0.05, -0.9, 0.0),
+        "rare gains": np.where(rng.random((n, m)) < 0.05, 0.9, 0.0),
+        "noise": rng.normal(0, 0.1, (n, m)),
+        "little noise": rng.normal(0, 1e-6, (n, m)),
+    }
+
+
+# The slope is largest without spread, where the sample hides a share of unseen losses by itself.
+@pytest.mark.parametrize("step", [1e-9, 1e-6, 1e-3])
+@pytest.mark.parametrize("n", [30, 100])
+def test_limits_have_a_bounded_slope_in_every_difference(n, step):
+    rng = np.random.default_rng(n)
+    for kind, x in kinds_of_differences(n, 300, rng).items():
+        one = np.zeros(x.shape)
+        one[rng.integers(n, size=300), np.arange(300)] = rng.choice([-1, 1], 300)
+        for direction in (one, rng.choice([-1, 1], x.shape), rng.uniform(-1, 1, x.shape)):
+            before, after = (
+                lower_limit(moments(each), 0.05, 1.0, special.stdtrit) for each in (x, x + step * direction)
+            )
+            assert np.abs(after - before).max() <= 2.5 * step, kind
+
+
+@pytest.mark.parametrize("n", [30, 100])
+def test_limits_and_p_values_are_monotone_in_all_but_the_spread(n):
+    rng = np.random.default_rng(n + 1)
+    for x in kinds_of_differences(n, 200, rng).values():
+        of = moments(x)
+        limit = lower_limit(of, 0.05, 1.0, special.stdtrit)
+        shifted = lower_limit(moments(x + 0.01), 0.05, 1.0, special.stdtrit)
+        # Unseen queries do not shift.
+        assert (shifted > limit).all()
+        assert (shifted <= limit + 0.01 + 1e-12).all()
+        assert (lower_limit(of, 0.05, 1.1, special.stdtrit) <= limit).all()
+        assert (lower_limit(of, 0.04, 1.0, special.stdtrit) < limit).all()
+        more = of._replace(n_effective=of.n_effective * 1.1)
+        assert (lower_limit(more, 0.05, 1.0, special.stdtrit) >= limit).all()
+        p, larger = (p_value(of, null, 1.0, special.stdtr) for null in (-0.03, -0.02))
+        assert (p <= larger).all()
+        assert (p_value(moments(x + 0.01), -0.03, 1.0, special.stdtr) <= p).all()
+
+
+def test_no_valid_limit_that_falls_with_spread_passes_as_often():
+    # Without spread, a sample of equal differences D hides a share u of losses of 1 with probability .05, so that a
+    # valid limit is at most D - (D + 1) u. One that does not rise with the spread is below that for any spread: it
+    # passes at the margin .02 only if D > (u - .02)/(1 - u).
+    margin, sd, passing = 0.02, 0.1, []
+    for n in (100, 200):
+        u = 1 - 0.05 ** (1 / n)
+        most = stats.norm.sf((u - margin) / (1 - u), scale=sd / np.sqrt(n))
+        of = moments(np.random.default_rng(n).normal(0, sd, (n, 2000)))
+        passed = int((lower_limit(of, 0.05, 1.0, special.stdtrit) > -margin).sum())
+        assert stats.binom.sf(passed - 1, 2000, most) < 1e-6
+        passing.append(round(float(most), 3))
+    assert passing == [0.163, 0.769]
+
+
 @given(DIFFERENCES, st.sampled_from([0.2, 0.05, 0.001]))
 def test_p_values_are_the_inverse_of_limits(x, tail):
     limit = lower(x, tail)
