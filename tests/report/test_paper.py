@@ -123,11 +123,11 @@ def test_significance_is_marked_in_means_and_explained():
     means, pairs = " ".join(comparison_caption(compared())), " ".join(pairs_caption(compared()))
     assert "differs significantly" not in means
     # The caption gives the level even if nothing is significant.
-    assert "Differences: sign-flip randomisation, bonferroni over 1 test, at the level 0.05." in text
+    assert "Differences: sign-flip randomisation, not corrected, 1 test, at the level 0.05." in text
     # All topics have the same scores, and the same differences.
     assert "Intervals, 95%: topics (bounded)" in means
     assert "Intervals, 95%: bounded" in pairs
-    assert "bonferroni over 1 test; level 0.05." in pairs
+    assert "not corrected, 1 test; level 0.05." in pairs
     assert "p equivalence: two one-sided tests" in " ".join(pairs_caption(compared(margin=0.1)))
 
 

@@ -192,6 +192,9 @@ def corrected_over(pairs: pd.DataFrame) -> str:
     correction, n_tests = pairs["correction"].iloc[0], int(pairs["n_tests"].max())
     if correction == "none":
         return f"not corrected, {counted(len(pairs), 'test')}"
+    if n_tests == 1:
+        of_measures = f" of each measure, {len(pairs)} tests in all" if len(pairs) > 1 else ""
+        return f"not corrected, 1 test{of_measures}"
     if n_tests == len(pairs):
         return f"{correction} over {counted(n_tests, 'test')}"
     return f"{correction} over the {counted(n_tests, 'test')} of each measure, {len(pairs)} tests in all"
