@@ -437,7 +437,7 @@ def release_gate(
     ``max_share``; else UNKNOWN, with a reason. The nominal probability of a false PASS (:math:`\Delta \le -margin` or
     :math:`\pi > max\_share`) and that of a false FAIL (neither) are each ``1 - level``, for several baselines
     together and, with ``look`` or ``daily``, for all looks together. For false PASS, at most .063 was measured with
-    independent queries of equal weight, .061 with samples by traffic, .054 with uniform samples of unequal weights if
+    independent queries of equal weight, .061 with samples by traffic, .056 with uniform samples of unequal weights if
     the weights of all queries are known, and .079 if they are not; see docs/how-to/release-gate.md.
 
     Parameters
