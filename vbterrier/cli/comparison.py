@@ -213,13 +213,16 @@ def gate(
     ] = None,
     guarantee: Annotated[
         str,
-        Option(help="mean+losses (the mean, and the share of large losses) or any (the mean, any differences)."),
+        Option(
+            help="Criteria: mean+losses (the mean, and the share of large losses), or any (the mean alone, for any "
+            "distribution of differences)."
+        ),
     ] = "mean+losses",
     worst_loss: Annotated[
         float | None,
         Option(help="No query counts for a larger loss [the range of the measure]; .5 needs fewer queries."),
     ] = None,
-    large_loss: Annotated[float, Option(help="A loss of a query beyond this is large.")] = 0.5,
+    large_loss: Annotated[float, Option(help="A query has a large loss if it loses more than this.")] = 0.5,
     max_share: Annotated[
         float, Option(help="Acceptable share of queries with a large loss; 1 leaves this criterion out.")
     ] = 0.05,
