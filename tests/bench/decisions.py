@@ -643,14 +643,14 @@ def _passes_of(weight, at, margin):
     def unseen(exponent):
         return np.interp(-np.expm1(-exponent / len(at)) * len(weight), np.arange(len(mass)), mass)
 
-    known = np.log(ALPHA) / np.log1p(-unseen(-np.log(ALPHA)))
-    rules = {"heaviest": (1 / share.max(axis=0), None), "unknown": (of.n_heaviest, None), "known": (known, unseen)}
+    n_known = np.log(ALPHA) / np.log1p(-unseen(-np.log(ALPHA)))
+    rules = {"heaviest": (1 / share.max(axis=0), None), "unknown": (of.n_heaviest, None), "known": (n_known, unseen)}
 
     def passes(d):
         x = d[at]
         mean = (share * x).sum(axis=0)
         part = share * (x - mean)
-        found = of._replace(
+        of_sample = of._replace(
             mean=mean,
             variance=(part**2 / (1 - np.minimum(share, 0.9))).sum(axis=0),
             third=(part**3).sum(axis=0),
@@ -659,7 +659,7 @@ def _passes_of(weight, at, margin):
         for rule, (number, of_exponent) in rules.items():
             _, high = clopper_pearson(lost, number, ALPHA, ALPHA, special.betaincinv)
             low = lower_limit(
-                found._replace(n_effective=np.broadcast_to(number, mean.shape)),
+                of_sample._replace(n_effective=np.broadcast_to(number, mean.shape)),
                 ALPHA,
                 1.0,
                 special.stdtrit,

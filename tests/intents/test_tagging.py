@@ -527,7 +527,7 @@ def answering(entity):
         "lambda": lambda _text: [entity],
         "default": lambda _text, entities=entity: [entities],
         "keyword": lambda _text, *, entities=entity: [entities],
-        "partial": functools.partial(constant, found=[entity]),
+        "partial": functools.partial(constant, entities=[entity]),
         "frame": lambda _text: places["entity_id"].iloc[[1500]],
         "array": lambda _text, entities=values: entities[[1500]],
         "nested": lambda _text, entities={"any": {"text": {entity, "E"}}}: entities["any"]["text"],

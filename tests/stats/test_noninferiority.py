@@ -246,8 +246,8 @@ def test_samples_of_unknown_weights_rarely_pass_without_heavier_queries_that_los
     d[:40] = np.maximum(d[:40] - 0.9, -1)
     d -= (weight * d).sum() / weight.sum() + 0.02
     rows = np.random.default_rng(7).integers(len(weight), size=(n, m))
-    found = limits(Criteria(0.02, 0.05), d[rows], SampledQueries(weight[rows]))
-    assert stats.binom.sf(int((found.low > -0.02).sum()) - 1, m, 0.08) > 1e-3
+    result = limits(Criteria(0.02, 0.05), d[rows], SampledQueries(weight[rows]))
+    assert stats.binom.sf(int((result.low > -0.02).sum()) - 1, m, 0.08) > 1e-3
 
 
 def test_samples_of_nearly_equal_weights_pass():
