@@ -42,14 +42,14 @@ def plain(text: str | None) -> str:
 
 
 def default(parameter: Any) -> str:
-    """What stands where an option is not given."""
-    given = parameter.default() if callable(parameter.default) else parameter.default
+    """The default of an option, as text."""
+    value = parameter.default() if callable(parameter.default) else parameter.default
     if parameter.required:
         return "required"
-    if given is None or given in ([], ()) or getattr(parameter, "is_flag", False):
+    if value is None or value in ([], ()) or getattr(parameter, "is_flag", False):
         return ""
-    shown = ", ".join(map(str, given)) if isinstance(given, (list, tuple)) else str(getattr(given, "value", given))
-    return f"``{shown}``" if shown else ""
+    text = ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(getattr(value, "value", value))
+    return f"``{text}``" if text else ""
 
 
 def slug(name: str) -> str:
@@ -76,8 +76,8 @@ def described(name: str, command: Any) -> Iterator[str]:
         yield from (heading, "-" * len(heading), "")
         head = ("argument" if heading == "Arguments" else "option", "meaning", "default")
         yield from table(head, rows, "25 55 20", "parameters")
-    found = (examples for words, examples in uses().items() if f"{words} ".startswith(f"{name} "))
-    yield from links(tuple(dict.fromkeys(chain.from_iterable(found))))
+    used = (examples for words, examples in uses().items() if f"{words} ".startswith(f"{name} "))
+    yield from links(tuple(dict.fromkeys(chain.from_iterable(used))))
 
 
 def all_commands() -> dict[str, Any]:
@@ -95,16 +95,16 @@ class CommandLine(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """The table."""
-        found = all_commands()
+        every = all_commands()
         rows = [
             (f":doc:`{name} <commands/{slug(name)}>`", plain((command.help or "").split("\n\n")[0]))
-            for name, command in found.items()
+            for name, command in every.items()
         ]
-        made = self.parse_text_to_nodes("\n".join(table(("command", "what it does"), rows, "30 70", "names")))
-        body = next(iter(made[0].findall(nodes.tbody)))
-        for name, row in zip(found, body.children, strict=True):
+        tables = self.parse_text_to_nodes("\n".join(table(("command", "what it does"), rows, "30 70", "names")))
+        body = next(iter(tables[0].findall(nodes.tbody)))
+        for name, row in zip(every, body.children, strict=True):
             row.children[0].children[0].insert(0, nodes.target("", "", ids=[nodes.make_id(name)]))
-        return made
+        return tables
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

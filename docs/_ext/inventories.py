@@ -11,16 +11,16 @@ _HEAD = "# Sphinx inventory version 2\n# Project: {}\n# Version: \n# The remaind
 
 def packages() -> dict[str, tuple[str, list[str]]]:
     """Return address and rows of the inventory by package."""
-    found: dict[str, tuple[str, list[str]]] = {}
+    inventories: dict[str, tuple[str, list[str]]] = {}
     rows: list[str] = []
     for line in (DOCS / "inventories.txt").read_text(encoding="utf-8").splitlines():
         match line.split():
             case [package, address]:
                 rows = []
-                found[package] = address, rows
+                inventories[package] = address, rows
             case [name, role, page] if role.startswith("py:"):
                 rows.append(f"{name} {role} 1 {page.replace('$', name)} -")
-    return found
+    return inventories
 
 
 def mapping(*, online: bool) -> dict[str, tuple[str, str | tuple[str | None, str]]]:

@@ -56,8 +56,8 @@ _NAPOLEON = Config(napoleon_use_rtype=False, napoleon_use_ivar=True, napoleon_pr
 
 def direction(measure: Measure) -> str:
     """The better values of a measure, in a phrase."""
-    said = f"{measure.better} is better" if measure.better else "neither is better by itself"
-    return f"{said}; with ``stat='std'``, neither is" if "stat" in measure.SUPPORTED_PARAMS else said
+    phrase = f"{measure.better} is better" if measure.better else "neither is better by itself"
+    return f"{phrase}; with ``stat='std'``, neither is" if "stat" in measure.SUPPORTED_PARAMS else phrase
 
 
 def limits(measure: Measure) -> str:
@@ -71,7 +71,7 @@ def limits(measure: Measure) -> str:
 
 
 def docstring(measure: Measure) -> str:
-    """What is said of a measure, which stands on its class."""
+    """The description of a measure, the docstring of its class."""
     return inspect.cleandoc(type(measure).__doc__ or "")
 
 
@@ -94,7 +94,7 @@ def legal(param: Param) -> str:
 
 
 def default(param: Param) -> str:
-    """What a parameter is when it is not given; nothing where the measure then does without it."""
+    """The default of a parameter, as text; empty if it has none."""
     return f"``{param.default!r}``" if isinstance(param.default, (str, int, float)) else ""
 
 
@@ -122,7 +122,7 @@ def parameters(measure: Measure) -> Iterator[str]:
 
 
 def described(measure: Measure, family: str) -> Iterator[str]:
-    """What is said of a measure."""
+    """The reference of a measure, as lines of reStructuredText."""
     yield from (f".. py:data:: vbterrier.{measure.NAME}", "")
     body = [
         f"*{measure.PRETTY_NAME}*: {measure.SHORT_DESC}.",
@@ -172,11 +172,11 @@ class Measures(MeasureTable):
 
     def run(self) -> list[nodes.Node]:
         """The table."""
-        made = super().run()
-        body = next(iter(made[0].findall(nodes.tbody)))
+        tables = super().run()
+        body = next(iter(tables[0].findall(nodes.tbody)))
         for measure, row in zip(self.measures(), body.children, strict=True):
             row.children[0].children[0].insert(0, nodes.target("", "", ids=[f"vbterrier.{measure.NAME}"]))
-        return made
+        return tables
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -46,8 +46,8 @@ def parameters(
 ) -> tuple[str | None, str | None]:
     """The parameters of transformers, which PyTerrier makes by ``__new__(*args, **kwargs)``."""
     if what == "class" and arguments == _ANYTHING and inspect.isfunction(value.__init__):
-        found = signature(value.__init__, bound_method=True)
-        return stringify_signature(found, show_annotation=False), returns
+        constructor = signature(value.__init__, bound_method=True)
+        return stringify_signature(constructor, show_annotation=False), returns
     return arguments, returns
 
 

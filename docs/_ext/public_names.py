@@ -43,14 +43,14 @@ _COLLECTION = DOCS.parent / "vbterrier/pt_docs"
 
 def public() -> dict[str, Any]:
     """Return the public objects by name, those of namespaces as ``stats.Dirichlet``."""
-    found = {}
+    names = {}
     for name in vbterrier.__all__:
         value = getattr(vbterrier, name)
         if inspect.ismodule(value):
-            found.update({f"{name}.{inner}": getattr(value, inner) for inner in value.__all__})
+            names.update({f"{name}.{inner}": getattr(value, inner) for inner in value.__all__})
         else:
-            found[name] = value
-    return found
+            names[name] = value
+    return names
 
 
 def package_of(value: Any) -> str | None:
@@ -169,11 +169,11 @@ class Names(SphinxDirective):
         if not names:
             raise self.error(f"nothing public in {' '.join(self.arguments)}")
         rows = [(f":py:obj:`{name.removeprefix('vbterrier.')} <{name}>`", summary(name)) for name in names]
-        made = self.parse_text_to_nodes("\n".join(table(("name", "what it is"), rows, "40 60", "names")))
-        body = next(iter(made[0].findall(nodes.tbody)))
+        tables = self.parse_text_to_nodes("\n".join(table(("name", "what it is"), rows, "40 60", "names")))
+        body = next(iter(tables[0].findall(nodes.tbody)))
         for name, row in zip(names, body.children, strict=True):
             row.children[0].children[0].insert(0, nodes.target("", "", ids=[name]))
-        return made
+        return tables
 
 
 class PublicNames(Names):

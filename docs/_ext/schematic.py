@@ -60,11 +60,11 @@ class Schematic(SphinxDirective):
             html = drawn(pipeline_of(code), columns or None)
         except Exception as error:
             raise self.error(f"schematic: {type(error).__name__}: {error}") from error
-        found: list[nodes.Node] = [nodes.container("", nodes.raw("", html, format="html"), classes=["schematic"])]
+        drawing: list[nodes.Node] = [nodes.container("", nodes.raw("", html, format="html"), classes=["schematic"])]
         if "show_code" in self.options:
-            shown = code.rpartition(FOLD)[2].strip()
-            found.insert(0, nodes.literal_block(shown, shown, language="python"))
-        return found
+            code = code.rpartition(FOLD)[2].strip()
+            drawing.insert(0, nodes.literal_block(code, code, language="python"))
+        return drawing
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
