@@ -373,8 +373,8 @@ class PublishedEDRM(Tables):
                 joined[name] = torch.cat([x[name] for x in topics])[first[kind]]
         parts = {"words": "word", "entity": "entity", "entity_count": None, "descriptions": "word", "types": "type"}
         for name in ("descriptions", "types", *(f"{side}_{part}" for side in ("query", "document") for part in _SIDE)):
-            kind = parts[name.removeprefix("query_").removeprefix("document_")]
-            values = [x[name] if kind is None else rows[kind][at][x[name]] for at, x in enumerate(topics)]
+            table = parts[name.removeprefix("query_").removeprefix("document_")]
+            values = [x[name] if table is None else rows[table][at][x[name]] for at, x in enumerate(topics)]
             if name.startswith("query_"):
                 values = [each.expand(len(x["document_words"]), -1) for each, x in zip(values, topics, strict=True)]
             joined[name] = torch.cat(values)

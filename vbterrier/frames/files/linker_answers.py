@@ -485,7 +485,7 @@ def _resolved(item: Any) -> Iterable[AnswerMention]:
 
 def _generated(answer: Any) -> Items:
     """The beams of mGENRE for one mention: titles with languages, or codes with the titles that they unite."""
-    rows = answer if isinstance(answer, list) and answer else [None]
+    rows: list[Any] = answer if isinstance(answer, list) and answer else [None]
     fits = all(_has(each, "id", "texts") or (_has(each, "text") and _EDITION in str(each["text"])) for each in rows)
     return [rows] if fits else None
 
