@@ -299,7 +299,7 @@ def _of_subtopics(target: EvaluationTarget) -> EvaluationTarget:
 
 
 def _require_equal_intents(measures: Sequence[ir_measures.Measure], target: EvaluationTarget) -> None:
-    """Refuse intents with different probabilities, which ndeval would ignore without a word."""
+    """Refuse intents with different probabilities, which ndeval ignores without a warning."""
     topics = set(target.topics)
     frames = (frame for frame in (target.intents, target.subtopics, target.frame) if frame is not None)
     odd = dict.fromkeys(qid for frame in frames for qid in unequal(frame) if qid in topics)
