@@ -150,7 +150,7 @@ def power(
     ] = None,
     systems: Annotated[int, Option(help="Number of systems that will be compared.", min=2, metavar="N")] = 2,
     against_baseline: Annotated[
-        bool, Option("--against-baseline", help="They will be compared with a baseline, not in all pairs.")
+        bool, Option("--against-baseline", help="Plan comparisons of each system with a baseline, not of all pairs.")
     ] = False,
     test: Annotated[
         str,

@@ -270,7 +270,10 @@ def coverage_table(reports: Sequence[CoverageReport], style: str, *, per_query: 
     table, caption = _summary(intervals), coverage_caption(reports)
     if style == "latex":
         # Too many columns for a page: a table of coverage, and one of evidence.
-        sentence = f"Evidence of entities about relevance, and of the pool: means over topics, k = {_cuts(reports)}."
+        sentence = (
+            "Evidence of entities about relevance, and of the pool: means over topics of the first k entities, "
+            f"k = {_cuts(reports)}."
+        )
         parts = [
             (table.drop(columns=[*_EVIDENCE]), caption, _LABEL),
             (table[["run", "k", *_EVIDENCE]], [sentence, "Pool and settings as for coverage."], "tab:evidence"),
@@ -368,7 +371,7 @@ def coverage_caption(reports: Sequence[CoverageReport], *, per_query: bool = Fal
         return measures_sentence("Coverage of entity runs in each topic", _values(reports)["measure"].unique())
     footing = _footing(reports[0], _intervals(reports))
     return [
-        f"Coverage of entity runs: means over topics, k = {_cuts(reports)}.",
+        f"Coverage of entity runs: means over topics of the first k entities, k = {_cuts(reports)}.",
         *(f"{line}." for line in footing.splitlines()),
     ]
 
