@@ -159,7 +159,8 @@ def test_a_row_for_each_topic(command, report):
 def test_papers_get_a_table_with_a_caption(command, made, style):
     code, out, _ = command("coverage", *RUNS, *FILES, "--format", style)
     assert code == 0
-    assert all(words in out for words in ("means over topics of the first k entities, k = 20.", "pool: 4 topics", "odds"))
+    words = ("means over topics of the first k entities, k = 20.", "pool: 4 topics", "odds")
+    assert all(phrase in out for phrase in words)
 
 
 @pytest.mark.parametrize(

@@ -266,7 +266,7 @@ def test_judgments_that_were_filled_are_recognised(planted):
     cuts = {name: set(first_ten(run)) for name, run in runs.items()}
     alone = cuts["a"] - cuts["b"] - cuts["c"] - cuts["d"]
     filled = truth.assign(label=np.where(truth["docno"].isin(alone), labels["partial"]["label"], truth["label"]))
-    with pytest.warns(DegenerateWarning, match="only a retrieves equal its labels.*filled with machine labels"):
+    with pytest.warns(DegenerateWarning, match="documents that only a retrieves, and .* seem to be machine labels"):
         audit_judge(runs, filled, labels={"partial": labels["partial"]}, budget=1)
     with pytest.warns(DegenerateWarning) as told:
         audit_judge(runs, truth.sample(frac=0.5, random_state=0), labels={"copy": truth}, budget=1)

@@ -268,7 +268,7 @@ def test_queries_without_candidates_are_an_error_or_left_out():
 
 def test_systems_with_different_queries():
     half = {"literal": LITERAL, "half": BOTH[BOTH["qid"] == "q1"]}
-    with pytest.raises(InputError, match="averages over different topics compare"):
+    with pytest.raises(InputError, match="means over different topics are not comparable"):
         evaluated(half)
     assert evaluated(half, data=Data(on_topics="all")).means().loc["half", "ES@10"] == 0.5
     with pytest.warns(DegenerateWarning, match="at least two"):

@@ -345,8 +345,8 @@ def test_notes_name_the_model_and_say_why_the_estimate_of_a_judged_run_is_not_it
 def test_runs_that_differ_in_topics_are_refused_unless_told_what_to_do():
     runs = {"whole": RUN, "part": RUN.iloc[:4]}
     words = (
-        r"run 'whole' has 2 of the 2 topics, run 'part' has 1, and they differ in 'q2': averages over different topics "
-        r"compare nothing; ask for data=Data\(on_topics='common'\) .* or data=Data\(on_topics='all'\)"
+        r"run 'whole' has 2 of the 2 topics, run 'part' has 1, and they differ in 'q2': means over different topics "
+        r"are not comparable; ask for data=Data\(on_topics='common'\) .* or data=Data\(on_topics='all'\)"
     )
     with pytest.raises(InputError, match=words):
         score(runs, QRELS, [BNDCG])

@@ -1,4 +1,4 @@
-"""Closed and open entity candidates crossed with conditional and full document pools."""
+"""The four combinations of closed and open entity candidates with the closed and the open document pool."""
 
 from __future__ import annotations
 
@@ -198,17 +198,17 @@ def evaluate_closed_open(
 def _rankings(system: Any, side: str, entities: Run, documents: Run, reachability: Reachability) -> list[pd.DataFrame]:
     """Rankings of the closed and of the open documents."""
     if callable(system) and not is_pipeline(system):
-        made = system(entities.frame)
+        ranker = system(entities.frame)
     elif hasattr(system, "items") and side in system:
-        made = system[side]
+        ranker = system[side]
     else:
         raise InputError(
             f"system: no run for entities {side!r}; wanted a function from an entity run to a pipeline or run, or a "
             "mapping of entity run name to run"
         )
-    if is_pipeline(made):
-        return [made.transform(reachability.reachable(documents)), made.transform(documents.frame)]
-    run = loaded_run(f"system {side!r}", made)
+    if is_pipeline(ranker):
+        return [ranker.transform(reachability.reachable(documents)), ranker.transform(documents.frame)]
+    run = loaded_run(f"system {side!r}", ranker)
     return [reachability.reachable(run), run.frame]
 
 

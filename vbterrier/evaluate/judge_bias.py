@@ -86,9 +86,9 @@ def warn_of_copies(frame: pd.DataFrame, judges: list[str]) -> None:
         of_run = of_run[same.mean() ** of_run["size"] < _UNLIKELY]
         if len(of_run) and same.mean() < _COPIED:
             warn(
-                f"judge {judge!r}: all {of_run['size'].iloc[0]} judgments of documents that only {of_run.index[0]} "
-                f"retrieves equal its labels, of all judgments {same.mean():.0%}: gaps seem to be filled with machine "
-                "labels; give human judgments alone"
+                f"judge {judge!r}: its labels equal all {of_run['size'].iloc[0]} judgments of documents that only "
+                f"{of_run.index[0]} retrieves, and {same.mean():.0%} of all judgments; the first seem to be machine "
+                "labels: give human judgments alone"
             )
         elif len(both) >= _FEW and same.all():
             warn(f"judge {judge!r}: its labels equal all human judgments; check that they are not a copy")

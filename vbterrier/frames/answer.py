@@ -24,7 +24,7 @@ MARKS = {PASS: "✓", FAIL: "✗", UNKNOWN: "?"}
 OF_MODEL, OF_EMPTY_TOPICS, OF_GUESSES = "model", "empty topics", "guesses"
 # The subjects of caveats that are warnings, and of those without another subject; lines leave both out.
 WARNING, NOTE = "Warning", "Note"
-# Queries and documents that a text names, and further subjects of like warnings.
+# Numbers of queries and documents that a text names, and of further subjects of warnings of one kind.
 _NAMED, _OTHERS = 5, 3
 # What differs between warnings of the same kind: quoted ids, lists of ids, numbers.
 _SINGULAR = {"are": "i", "is": "i", "have": "ha", "has": "ha", "were": "wa", "was": "wa", "do": "doe", "does": "doe"}
@@ -184,11 +184,11 @@ def with_warnings(caveats: Iterable[Caveat], messages: Iterable[str]) -> tuple[C
     warned: dict[str, Caveat] = {}
     for text, n in grouped(messages):
         warned[text_key(text)] = Caveat(WARNING, sentence(text), serious=CAN_BE_WRONG in text, n=n)
-    own = []
+    merged = []
     for one in caveats:
         same = warned.pop(text_key(one.text), None)
-        own.append(one if same is None else one._replace(serious=one.serious or same.serious))
-    return counted_caveats([*own, *warned.values()])
+        merged.append(one if same is None else one._replace(serious=one.serious or same.serious))
+    return counted_caveats([*merged, *warned.values()])
 
 
 def grouped(messages: Iterable[str]) -> list[tuple[str, int]]:

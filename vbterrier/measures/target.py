@@ -322,8 +322,8 @@ def restricted(target: EvaluationTarget, runs: Mapping[str, Run], on_topics: str
                 odd = sorted(shared[name] ^ shared[names[0]])
                 raise InputError(
                     f"run {names[0]!r} has {len(shared[names[0]])} of the {len(topics)} topics, run {name!r} has "
-                    f"{len(shared[name])}, and they differ in {examples(odd)}: averages over different topics compare "
-                    f"nothing; {_topics_remedy()}"
+                    f"{len(shared[name])}, and they differ in {examples(odd)}: means over different topics are not "
+                    f"comparable; {_topics_remedy()}"
                 )
     if on_topics != "common":
         return target
