@@ -53,16 +53,11 @@ MEASURES = {
     },
     "Q": {"truth": "BQ@10", "B, pool": "BQ(prior='pool')@10", "B": "BQ@10", "E": "EQ@10"},
     "ERR": {"truth": "BERR@10", "B, pool": "BERR(prior='pool')@10", "B": "BERR@10", "E": "EERR@10"},
-    "AP": {
-        "truth": "AP@100",
-        "non-relevant": "AP@100",
-        "B, pool": "BAP(prior='pool')@100",
-        "B": "BAP@100",
-        "E": "EAP@100",
-    },
 }
 # Regimes that other measures are evaluated on.
 OTHER_REGIMES = ("a group left out", "thinned by 30%", "judged by topic", "hidden half, depth 10")
+# Regimes that average precision is evaluated on.
+AP_REGIMES = (*OTHER_REGIMES, "thinned by 70%", "pool of depth 5")
 # The lowest and the highest score of bootstrapped nDCG.
 RANGE = (ESTIMATORS["B"], "BNDCG(stat='q0')@10", "BNDCG(stat='q100')@10")
 SEEDS = (0, 1)
@@ -149,6 +144,11 @@ def _named(folder, qrels):
 def _condensed(runs, qrels):
     condense = vbterrier.Condense(qrels)
     return {name: condense(run.assign(rank=0)) for name, run in runs.items()}
+
+
+def deeply_judged(collection):
+    """The collection without unjudged documents of its runs, which those of TREC-COVID have below rank 10."""
+    return collection._replace(runs=_condensed(collection.runs, collection.qrels))
 
 
 def regimes(name, data, collection):
@@ -412,6 +412,45 @@ def other_measures(data, names, n_parts):
     return pd.DataFrame(rows)
 
 
+def average_precision(data, names, n_parts):
+    """RMSE of AP@100 and of EAP@100, bias and coverage of EAP, a row per collection and regime of some samples."""
+    rows = []
+    for name in names:
+        collection = deeply_judged(COLLECTIONS[name](data))
+        for regime, parts in regimes(name, data, collection).items():
+            if regime not in AP_REGIMES:
+                continue
+            result = vbterrier.simulate(
+                collection.runs,
+                collection.qrels,
+                incomplete=parts[:: max(len(parts) // n_parts, 1)][:n_parts],
+                measure="AP@100",
+                estimators={"AP": "AP@100", "E": "EAP@100"},
+            ).unjudged()
+            errors = result.errors().set_index("estimator")
+            if errors.empty:
+                continue
+            row = {"collection": name, "regime": regime, "n": errors.loc["E", "n"], **errors["rmse"]}
+            rows.append({**row, "bias": errors.loc["E", "bias"], "covered": coverage(result)["covered", 0.9]["E"]})
+        print(f"{name}: average precision", file=sys.stderr)
+    return pd.DataFrame(rows)
+
+
+def ap_by_regime(frame):
+    """A row per regime and a cell per collection: RMSE of AP and of EAP; bias and coverage of EAP. The mean coverage
+    has its standard error over collections.
+    """
+    rows = []
+    for regime, part in frame.groupby("regime", sort=False):
+        row = {"judgments missing": regime, "n": str(part["n"].sum())}
+        for one in part.itertuples():
+            row[one.collection] = f"{short(one.AP, 3)} {short(one.E, 3)}; {short(one.bias, 3)}; {short(one.covered)}"
+        row["ratio of RMSE"] = short(np.exp(np.log(part["E"] / part["AP"]).mean()))
+        error = part["covered"].std(ddof=1) / np.sqrt(len(part))
+        rows.append({**row, "covered": f"{short(part['covered'].mean())} ({short(error)})"})
+    return pd.DataFrame(rows).fillna("")
+
+
 def by_measure(frame):
     """A row per measure: how often E has the smallest error, its ratio to the best other, and coverage."""
     rows = []
@@ -465,7 +504,7 @@ def main():
     """Print all tables as Markdown."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", type=Path)
-    parser.add_argument("--only", choices=[*COLLECTIONS, "labels", "measures"])
+    parser.add_argument("--only", choices=[*COLLECTIONS, "labels", "measures", "AP"])
     parser.add_argument("--joint", action="store_true", help="also coverage of means and differences (minutes)")
     parser.add_argument("--csv", type=Path, help="the file of the results, which is read if it exists")
     parser.add_argument("--parts", type=int, default=2, help="samples of each regime for other measures (2)")
@@ -486,16 +525,18 @@ def main():
             estimates, one_run = every_regime(frame)
             write_table(pages / "evidence.md", "estimates", markdown(estimates))
             write_table(pages / "evidence-one-run.md", "one run", markdown(one_run))
-    if arguments.only in (None, "measures"):
-        others = other_measures(arguments.data, COLLECTIONS, arguments.parts)
-        print(f"Other measures: RMSE\n\n{markdown(others)}\n")
-        if arguments.write:
-            write_table(pages / "evidence-measures.md", "other measures", markdown(by_measure(others)))
-    if arguments.only in (None, "labels"):
-        text = markdown(label_table(arguments.data))
-        print(text)
-        if arguments.write:
-            write_table(pages / "evidence-labels.md", "labels of language models", text)
+    given = arguments.data, COLLECTIONS, arguments.parts
+    others = {
+        "measures": ("evidence-measures.md", "other measures", lambda: by_measure(other_measures(*given))),
+        "AP": ("evidence-measures.md", "average precision", lambda: ap_by_regime(average_precision(*given))),
+        "labels": ("evidence-labels.md", "labels of language models", lambda: label_table(arguments.data)),
+    }
+    for only, (page, name, made) in others.items():
+        if arguments.only in (None, only):
+            text = markdown(made())
+            print(text)
+            if arguments.write:
+                write_table(pages / page, name, text)
 
 
 if __name__ == "__main__":

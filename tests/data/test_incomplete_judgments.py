@@ -128,6 +128,26 @@ def test_other_metrics_are_nearer_to_the_truth_than_without_unjudged_documents(s
     assert 0.82 <= covered <= 0.99
 
 
+# The share of run-topics in pools of depth 5 whose 90 % interval of EAP contains the AP of complete judgments.
+OF_AP = {"TREC Web 2012": 0.928, "CODEC": 0.917, "TREC DL 2019": 0.778}
+
+
+@pytest.mark.parametrize("name", ["TREC Web 2012", "CODEC", at_night("TREC DL 2019")])
+def test_intervals_of_average_precision_cover_documents_that_no_run_found(shared_data, name):
+    collection = evidence.deeply_judged(evidence.COLLECTIONS[name](shared_data))
+    parts = evidence.regimes(name, shared_data, collection)["pool of depth 5"]
+    result = vbterrier.simulate(
+        collection.runs,
+        collection.qrels,
+        incomplete=parts,
+        measure="AP@100",
+        estimators={"E": "EAP@100"},
+        levels=(0.9,),
+    )
+    covered = result.coverage().query("topics == 'unjudged'")["covered"].item()
+    assert covered == pytest.approx(OF_AP[name], abs=0.02)
+
+
 @pytest.mark.nightly
 def test_labels_of_language_models_reduce_the_error(shared_data):
     result = evidence.COLLECTIONS["TREC DL 2019"](shared_data)

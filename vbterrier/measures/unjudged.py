@@ -266,7 +266,7 @@ def models_of(
         models[""] = fit_loaded(runs, target.judgments(), deepest, pool_cutoff, labels, cautious=cautious)
         for measure in estimated:
             if not measure["model"]:
-                models[""].draw(measure.cutoff, measure["n_draws"], measure["seed"])
+                _draw(measure, models[""])
     return models
 
 
@@ -279,7 +279,12 @@ def draw_models(measures: Iterable[ir_measures.Measure], models: Mapping[str, Ev
     """Draw what the measures need of their models, for other processes, which get models without their runs."""
     for measure in measures:
         if isinstance(measure, Estimated):
-            models[measure["model"]].draw(measure.cutoff, measure["n_draws"], measure["seed"])
+            _draw(measure, models[measure["model"]])
+
+
+def _draw(measure: Estimated, model: EvidenceModel) -> None:
+    counts_relevant = isinstance(measure.metric, AP)
+    model.draw(measure.cutoff, measure["n_draws"], measure["seed"], counts_relevant=counts_relevant)
 
 
 def require_use(measures: Iterable[ir_measures.Measure], **options: Any) -> None:

@@ -471,7 +471,8 @@ class GradeDraws:
         # The share of documents outside that could be judged, and the relevant ones of the others.
         n_outside, n_judged = evidence.outside.sum(), evidence.counts.sum()
         reached = np.float32(1 - model.sigma * (1 - min(n_outside / max(n_judged - n_outside, 1), 1.0)))
-        size = model.hidden * np.exp(model.constants.hidden_sd * symmetric(self._call_keys[4:5], n, self._normal)[0])
+        median, deviation = model.hidden
+        size = median * np.exp(deviation * symmetric(self._call_keys[4:5], n, self._normal)[0])
         hidden = ((1 - reached) * size * (1 - overall.judged)).astype(np.float32)
         share = self._judged_share(topics, drawn, overall.judged)
         share *= reached

@@ -54,6 +54,7 @@ from vbterrier.unjudged.draws import GradeDraws
 from vbterrier.unjudged.estimated import EstimatedDistribution
 from vbterrier.unjudged.evidence import MANY
 from vbterrier.unjudged.features import features_of
+from vbterrier.unjudged.metrics import AP
 from vbterrier.unjudged.model import DEPTH, fit_model, fit_step
 from vbterrier.unjudged.pool import Judgments, MachineLabels, labels_of
 
@@ -123,7 +124,7 @@ class EvidenceModel(Shown):
     seed: int = 0
     labels: MachineLabels | None = None
     _fits: dict[int | None, GradeModel] = field(default_factory=dict, init=False)
-    _draws: dict[tuple[int | None, int, int, bool], GradeDraws] = field(default_factory=dict, init=False)
+    _draws: dict[tuple[int | None, int, int, bool, bool], GradeDraws] = field(default_factory=dict, init=False)
 
     def __getstate__(self) -> dict[str, Any]:
         # Other processes get the fits and the draws that exist, without the runs.
@@ -230,13 +231,19 @@ class EvidenceModel(Shown):
                 release_unused()
         return self._fits[cutoff]
 
-    def draw(self, cutoff: int | None, n_draws: int, seed: int, *, deep: bool = False) -> GradeDraws:
-        """Return joint draws of the grades of unjudged documents in the cuts of the runs, or with ``deep`` of all."""
-        key = cutoff, n_draws, seed, deep
+    def draw(
+        self, cutoff: int | None, n_draws: int, seed: int, *, deep: bool = False, counts_relevant: bool = False
+    ) -> GradeDraws:
+        """Return joint draws of the grades of unjudged documents in the cuts of the runs, or with ``deep`` of all.
+
+        ``counts_relevant``: for AP, which divides by the number of relevant documents.
+        """
+        key = cutoff, n_draws, seed, deep, counts_relevant
         if key not in self._draws:
             while len(self._draws) >= _MOST_DRAWS:
                 self._draws.pop(next(iter(self._draws)))
-            self._draws[key] = GradeDraws(self.at(cutoff), n_draws, seed, deep=deep)
+            fitted = replace(self.at(cutoff), counts_relevant=True) if counts_relevant else self.at(cutoff)
+            self._draws[key] = GradeDraws(fitted, n_draws, seed, deep=deep)
             if len(self._fits[cutoff].evidence) > MANY:
                 release_unused()
         return self._draws[key]
@@ -272,11 +279,13 @@ class EvidenceModel(Shown):
         # Levels of draws are positions among the grades of all topics of the model.
         judged = judged.regraded(self.judgments.grades)
         # The cuts of the model's runs may lack documents of the cuts of other runs.
-        draw = partial(self.draw, judged.cutoff, deep=not evidence.near[items].all())
+        metric = metric_of(metric)
+        options = {"deep": not evidence.near[items].all(), "counts_relevant": isinstance(metric, AP)}
+        draw = partial(self.draw, judged.cutoff, **options)
         positions = np.searchsorted(evidence.unjudged, items)
         if len(evidence) > MANY:
             release_unused()
-        return EstimatedDistribution(judged, metric_of(metric), draw, positions, n_draws, seed)
+        return EstimatedDistribution(judged, metric, draw, positions, n_draws, seed)
 
     def run_distribution(
         self, run: Any, cutoff: int | None = 10, metric: Metric | None = None, *, n_draws: int = N_DRAWS, seed: int = 0

@@ -95,6 +95,9 @@ class Constants:
     hidden: float = 0.5
     few_hidden: float = 12.0
     hidden_sd: float = 0.6
+    # The same for draws of AP, which depends on how many there are; nDCG@10 hardly does.
+    counted_hidden: float = 1.25
+    counted_hidden_sd: float = 1.2
     # The part of shift and errors that applies to higher grades.
     higher: float = 0.5
     # The factor of the covariance of coefficients and topic effects.
@@ -129,6 +132,7 @@ class GradeModel:
     ``steps``: the regression of each level on the lower one, ``P(level >= l | level >= l - 1)``, l = 1, 2, ...
     ``without_labels``: the first step without machine labels, from which the selection shift starts.
     ``n_from_others``: judged documents that no run retrieves, also not below the depth of complete judgments.
+    ``counts_relevant``: draws are of AP, which divides by the number of relevant documents.
     """
 
     evidence: Evidence
@@ -139,6 +143,7 @@ class GradeModel:
     without_labels: GradeStep | None = None
     constants: Constants = field(default_factory=Constants)
     n_from_others: int = 0
+    counts_relevant: bool = False
 
     @property
     def gate(self) -> float:
@@ -153,9 +158,15 @@ class GradeModel:
         return self.constants.of_run * (1 + self.constants.few / max(self.evidence.n_effective, 1.0))
 
     @property
-    def hidden(self) -> float:
-        """Relevant documents that no run could find, in those of the evidence; the median of the draws."""
-        return self.constants.hidden * (1 + self.constants.few_hidden / max(self.evidence.n_effective, 1.0) ** 2)
+    def hidden(self) -> tuple[float, float]:
+        """Relevant documents that no run could find, in those of the evidence: the median and the deviation of the
+        logarithm of the draws.
+        """
+        constants = self.constants
+        median, deviation = constants.hidden, constants.hidden_sd
+        if self.counts_relevant:
+            median, deviation = constants.counted_hidden, constants.counted_hidden_sd
+        return median * (1 + constants.few_hidden / max(self.evidence.n_effective, 1.0) ** 2), deviation
 
     @cached_property
     def shift(self) -> Shift:
