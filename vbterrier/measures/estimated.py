@@ -78,6 +78,10 @@ class _EAP(OfAP, Estimated):
     In [0, 1]; the metric and its parameters are those of :data:`vbterrier.BAP`, the model and its statistics those of
     :data:`vbterrier.ENDCG`.
 
+    AP divides by the number of relevant documents, of which many are in no run. On six collections, 90 % intervals
+    cover the AP@100 of .90 of topics where random judgments are missing, but of .71 to .78 if a group of systems or all
+    documents below some rank are not judged; see docs/explanation/evidence-measures.md.
+
     >>> import vbterrier
     >>> vbterrier.EAP(model="mine") @ 10
     EAP(model='mine')@10
