@@ -55,6 +55,8 @@ def test_exit_codes_are_those_of_the_decision(command):
         (["--baseline", "old.run", "--format", "latex"], "--format latex: wanted one of table, markdown, json, junit"),
         (["--baseline", "old.run", "-o", "out.csv"], "wanted a name that ends in .xml, .md, .json, .txt"),
         (["--baseline", "old.run", "--unknown"], "No such option"),
+        (["--baseline", "old.run", "--daily", "--covariate", "labels"], "--covariate='labels' and --daily: wanted one"),
+        (["--baseline", "old.run", "--guardrail", "nDCG@2=.1"], "--guardrail: wanted measures other than that"),
     ],
 )
 def test_errors_of_usage_are_no_failed_release(refused, arguments, words):

@@ -462,7 +462,7 @@ BOTH = {"new": RUNS[0], "old": RUNS[1]}
             "weights of drawn queries are not proportional to drawn",
         ),
         (lambda: gate(*RUNS, table(drawn=1, cluster=1)), InputError, "columns drawn and cluster; wanted one of them"),
-        (lambda: gate(*RUNS, guardrails={"nDCG@4": 0.1}), ParameterError, "guardrails: wanted measures other than"),
+        (lambda: gate(*RUNS, guardrails={"nDCG@4": 0.1}), ParameterError, "guardrails=: wanted measures other than"),
         (
             lambda: vbterrier.score(BOTH, RUNS[2], ["nDCG@4"], data=Data(queries=table(drawn=1))),
             ParameterError,

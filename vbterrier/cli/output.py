@@ -69,7 +69,11 @@ def in_options(message: str, command: Any, arguments: Sequence[str]) -> str:
         option = option_of(match[1])
         return match[0] if option is None else f"{option} {match[2]}="
 
-    return _PARAMETER.sub(worded, _SETTING.sub(unwrapped, _PART.sub(of_part, message)))
+    text = _PARAMETER.sub(worded, _SETTING.sub(unwrapped, _PART.sub(of_part, message)))
+    for each in command.params:
+        if getattr(each, "is_flag", False):
+            text = text.replace(f"{each.opts[0]}=True", each.opts[0])
+    return text
 
 
 def require_format(style: str, output: Path | None = None) -> str:

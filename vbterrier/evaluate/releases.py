@@ -528,7 +528,7 @@ def release_gate(
     main = measures_from(measure)[0]
     margins = {main: margin} | {measures_from(name)[0]: at for name, at in (options.guardrails or {}).items()}
     if len(margins) != 1 + len(options.guardrails or ()):
-        raise ParameterError("guardrails: wanted measures other than that of the decision, each once")
+        raise ParameterError("guardrails=: wanted measures other than that of the decision, each once")
     criteria = {
         each: replace(
             _criteria(
