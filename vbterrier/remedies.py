@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import shlex
 import sys
 from contextlib import contextmanager
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
 
+# A parameter without a value, as in "pool_cutoff= states the depth".
+_PARAMETER = re.compile(r"(?<![\w(,'\"=-])([a-z][a-z_]*)=(?=[\s.,;:)]|$)")
 # The most values of a list that the text of a call repeats.
 _MOST = 40
 
@@ -38,6 +41,15 @@ class Call:
     def text(self) -> str:
         """Return the call as its caller wrote it; arguments without a short text have the names of their parameters."""
         return self._written(self.name, self.words.values())
+
+    def worded(self, message: str) -> str:
+        """Return the message of a warning, for a command with its options instead of parameters.
+
+        >>> Call("vbterrier score", {}, {"pool_cutoff": "--pool-cutoff"}).worded("pool_cutoff= states the depth")
+        '--pool-cutoff states the depth'
+        """
+        options = self.options or {}
+        return _PARAMETER.sub(lambda match: options.get(match[1], match[0]), message)
 
     def again(self, **changes: Any) -> str:
         """Return the same call with other or further arguments."""

@@ -5,8 +5,10 @@ import shlex
 import shutil
 import sys
 
+import numpy as np
 import pytest
 
+import vbterrier
 from vbterrier.cli import _group
 from vbterrier.cli.commands import EXAMPLES
 from vbterrier.demo import FILES, copy_demo
@@ -29,6 +31,31 @@ COMMANDS = {
     "link": "link gold.tsv other.tsv --gold gold.tsv",
     "coverage": "coverage entities.run --pool dense.run --tags tags.tsv -q qrels.txt --cutoff 1 --cutoff 2",
     "demo": "demo",
+    "powered": "powered predicted.tsv labelled.tsv --predicts ES@5=success",
+    "powered, a difference": "powered predicted.tsv labelled.tsv --predicts ES@5=success --baseline a",
+    "queries sample": "queries sample mentions.tsv -n 5",
+    "queries sample, written": "queries sample mentions.tsv -n 5 -o drawn.tsv",
+    "queries traffic": "queries traffic traffic.tsv -n 5",
+    "queries profile": "queries profile mentions.tsv",
+    "queries power": "queries power predicted.tsv --delta .05 --simulations 500",
+    "queries power, sizes": "queries power predicted.tsv -n 20 -n 40 --simulations 500",
+    "queries power, gate": "queries power -m nDCG@10 --margin .2 --simulations 50",
+    "queries power, no pilot": "queries power -m nDCG@10 --delta .05 --simulations 500",
+    "annotate check": "annotate check ann.csv bob.csv --topics topics.tsv --intents intents.tsv",
+    "annotate documents": f"annotate documents {RUNS} --topics topics.tsv --intents intents.tsv --tags tags.tsv",
+}
+# The sentences with which these begin.
+VERDICTS = {
+    "powered": "By success, from labels of 30 queries and ES@5 of 60 queries, b scores ",
+    "powered, a difference": "By success, from labels of 30 queries and ES@5 of 60 queries, b - a is ",
+    "queries sample": "5 of 33 queries are drawn (random-document, without replacement, seed 0).",
+    "queries traffic": "5 queries to rate: ",
+    "queries profile": "Of 33 draws, 18.2% (95% interval 8.6% to 34.4%) are NIL and ",
+    "queries power": "Detecting a difference of 0.05 in ES@5 between ",
+    "queries power, sizes": "20 queries detect a difference of ",
+    "queries power, gate": "Passing `vbterrier gate` with the margin 0.2 in nDCG@10 with probability 0.8 takes ",
+    "queries power, no pilot": "Detecting a difference of 0.05 in nDCG@10 with power 0.8 takes ",
+    "annotate check": "Cohen's kappa of ann, bob is 1.000 ",
 }
 
 
@@ -40,6 +67,26 @@ def folder(tmp_path_factory):
     (where / "other.tsv").write_text("".join(f"q{i}\tE{i % 2}\n" for i in range(12)))
     rows = [line.split("\t") for line in (where / "intents.tsv").read_text().splitlines()[1:]]
     (where / "entities.run").write_text("".join(f"{qid} Q0 {entity} 1 {prob} e\n" for qid, entity, prob, *_ in rows))
+    draws = np.random.default_rng(0).random((2, 60))
+    scores = [
+        f"{name}\tq{i}\tES@5\t{value:.3f}" for name, row in zip("ab", draws, strict=True) for i, value in enumerate(row)
+    ]
+    head = "name\tqid\tmeasure\tvalue"
+    (where / "predicted.tsv").write_text("\n".join([head, *scores]))
+    labels = [
+        f"{name}\tq{i}\tsuccess\t{int(draws[place][i] > 0.4)}" for place, name in enumerate("ab") for i in range(30)
+    ]
+    (where / "labelled.tsv").write_text("\n".join([head, *labels]))
+    mentions = [f"d{i % 7}\tm {i % 5}\t{'NIL' if i % 5 == 4 else f'Q{i % 3}'}" for i in range(33)]
+    (where / "mentions.tsv").write_text("\n".join(["docno\tmention\tentity_id", *mentions]))
+    (where / "traffic.tsv").write_text("query\tweight\n" + "".join(f"q{i}\t{100 / (i + 1):.2f}\n" for i in range(40)))
+    task = vbterrier.evaluate.annotate(where / "topics.tsv", where / "intents.tsv")
+    best = task.items["prob"] == task.items.groupby("qid")["prob"].transform("max")
+    first = best & ~task.items[best].duplicated("qid").reindex(task.items.index, fill_value=False)
+    for name in ("ann", "bob"):
+        task.items.assign(label=first.astype(int))[["qid", "query", "entity_id", "prob", "label"]].to_csv(
+            where / f"{name}.csv", index=False
+        )
     return where
 
 
@@ -62,6 +109,7 @@ def test_the_verdict_is_first_alone_with_quiet_and_whole_with_json(run, name):
     assert " ".join(verdict.split()).endswith(" ".join(answer["verdict"].split()))
     assert answer["made_by"].split()[:2] == ["vbterrier", COMMANDS[name].split()[0]]
     assert all(out.count(caveat["text"][:30]) <= 1 for caveat in answer["caveats"])
+    assert answer["verdict"].startswith(VERDICTS.get(name, ""))
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -115,6 +163,10 @@ def test_unjudged_documents_of_one_system_withhold_the_decision(run, folder):
     text = " ".join(out.split())
     assert "32% of the documents of dense and 0% of those of lexical are unjudged" in text
     assert "its FAIL may be due to that" in text
+    assert text.startswith(
+        "? UNKNOWN: unjudged documents leave open whether dense is at most 0.02 worse than lexical by"
+    )
+    assert "If unjudged documents are non-relevant, this does not hold with 51% confidence: the mean loss" in text
     for style, where in (("junit", "out.xml"), ("json", "out.json"), ("markdown", "out.md")):
         run(f"{gate} -q qrels.txt -o {where}")
         text = " ".join((folder / where).read_text(encoding="utf-8").split())

@@ -68,7 +68,7 @@ def test_a_table_for_people(command, files):
     for message in (
         "8 topics",
         "moderated paired t",
-        "bonferroni over 3 tests",
+        "Bonferroni correction over 3 tests",
         "of means, topics (unseen)",
         "of differences, inverted moderated paired t, simultaneous",
     ):
@@ -92,7 +92,7 @@ def test_all_options_reach_the_comparison(command, files):
 def test_csv_and_json_hold_everything(command, files):
     _, out, _ = command(*COMPARE, "-m", "nDCG@10", "-f", "json")
     held, one = json.loads(out), comparison()
-    assert list(held) == ["verdict", "systems", "pairs", "flags"]
+    assert list(held) == ["verdict", "systems", "pairs", "flags", "caveats"]
     assert len(held["verdict"]) == 1
     # The effect of a constant difference is infinite, which JSON cannot express.
     pairs = one.pairs.astype(object).where(one.pairs.notna() & ~one.pairs.isin([np.inf]), None)
@@ -159,14 +159,33 @@ def test_a_table_for_a_paper_has_no_test_of_unjudged(in_demo):
     runs = ["lexical.run", "dense.run", "words.run", "-q", "qrels.txt"]
     code, out, err = in_demo("table", *runs, "--name", "dense=ANCE", "-f", "markdown")
     assert (code, err.count("warning")) == (0, 0)
-    head, _, *rows = out.splitlines()
-    assert head == "| system | ENDCG@10 | nDCG@10 | Unjudged@10 |"
+    _, _, *rows = out.splitlines()[out.splitlines().index("| system | ENDCG@10 | nDCG@10 | Unjudged@10 |") :]
+    assert out.startswith("By ENDCG@10, ")
+    assert out.count("- Serious caveat: Unjudged documents: 0.0% (lexical) to 31.7% (ANCE)") == 1
     result = compare([f"{name}.run" for name in ("lexical", "dense", "words")], "qrels.txt", ["nDCG@10"])
     (dense,) = [row.split(" | ") for row in rows if row.startswith("| ANCE")]
     value, letters = result.systems.set_index("name").loc["dense", ["value", "letters"]]
     assert dense[2:] == [f"{value:.3f} {letters}", "0.317 |"]
     assert "Without a test: Unjudged@10." in out
     assert "2 tests of each measure" not in out
+
+
+@pytest.mark.parametrize("name", ["compare", "table", "score"])
+def test_unjudged_shares_are_a_caveat_in_papers_and_json_too(in_demo, tmp_path, name):
+    call = [name, "lexical.run", "dense.run", "-q", "qrels.txt", "-m", "nDCG@10"]
+    caveat = "Serious caveat: Unjudged documents: 0.0{} (lexical) to 31.7{} (dense) of the first 10 documents are"
+    for style, percent, mark in (("latex", r"\%", "% "), ("markdown", "%", "- ")):
+        out = in_demo(*call, "-f", style)[1]
+        assert f"\n{mark}{caveat.format(percent, percent)}" in out
+        assert out.index("By nDCG@10, ") < out.index(r"\begin{tabular}" if style == "latex" else "| ")
+    # With a file, the terminal has the answer alone.
+    out = in_demo(*call, "-o", tmp_path / "made.tex")[1]
+    assert out.startswith("By nDCG@10, ")
+    assert out.count("Serious caveat: ") == 1
+    assert "────" not in out
+    assert caveat.format(r"\%", r"\%") in (tmp_path / "made.tex").read_text()
+    if name == "compare":
+        assert [one["serious"] for one in json.loads(in_demo(*call, "-f", "json")[1])["caveats"]] == [True]
 
 
 @pytest.mark.parametrize(

@@ -221,9 +221,9 @@ def test_the_doctor_says_what_the_files_hold_and_which_measures_they_support(com
         assert words in out
     for words in ("c lacks 1 of the judged topics", "Run 'c': 1 row repeats a document", "left out: c 1"):
         assert words in out
-    suited = re.match(r"(BNDCG, [\w, ]+, NDCGBound, Unjudged) suit these files: documents are unjudged", out)[1]
+    suited = re.search(r"(BNDCG, [\w, ]+, NDCGBound, Unjudged) yes documents are", " ".join(out.split()))[1]
     assert "BAP" not in suited
-    assert f"{suited} yes documents are" in " ".join(out.split())
+    assert "of the first 10 documents are unjudged: compare by ENDCG@10" in " ".join(out.split("\n\n")[0].split())
 
 
 def test_the_doctor_writes_a_page_with_all_that_it_prints(command, files):
@@ -308,7 +308,7 @@ def test_the_same_warning_is_shown_once(command, files):
     (files / "subtopics.txt").write_text("q1 1 d1 1\nq1 2 d1 0\nq2 1 d1 1\n")
     _, out, err = command("score", *SCORE[1:3], "-q", "subtopics.txt", "-m", "nDCG@10", "-m", "ES@10")
     warning = next(line for line in (out + err).splitlines() if "the last one would win" in line)
-    assert warning.endswith("(2 times)")
+    assert "times)" not in warning
     assert (out + err).count("the last one would win") == 1
 
 

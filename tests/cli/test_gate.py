@@ -154,7 +154,7 @@ def test_repeated_baselines_of_compare_are_one_family(command):
     assert code == 0
     assert "By P@1, against old (1.000, 80 topics): bad scores lower." in out
     assert "By P@1, against new (1.000, 80 topics): bad scores lower." in out
-    assert "bonferroni over 2 tests" in out
+    assert "Bonferroni correction over 2 tests" in out
     assert "* differs significantly from old or new" in out
 
 

@@ -71,7 +71,9 @@ def test_a_judge_of_some_topics_has_its_number_of_topics(track, tmp_path):
 
 def test_latex_and_its_file(track, tmp_path):
     code, out, _ = track("--format", "latex", "--show", "systems", "--output", "board.tex")
-    assert (code, out) == (0, "")
+    assert code == 0
+    assert "leads with a mean" in out.splitlines()[0]
+    assert "Leaderboard" not in out
     page = (tmp_path / "board.tex").read_text()
     assert r"\label{tab:leaderboard}" in page
     assert "ENDCG@10 over 12 topics" in page

@@ -70,8 +70,8 @@ def test_differences_letters_and_p_values_of_three_systems_by_hand():
     assert comparison.systems.columns.tolist() == columns.split()
     assert comparison.flags.columns.tolist() == ["name", "measure", "n_qids", "n_missing", "n_zero", "flag"]
     assert repr(comparison) == (
-        "Comparison(3 systems, nDCG@10, 8 topics; sign-flip randomisation, max-t over 3 tests: 1 of 3 pairs differ at "
-        "the level 0.05)"
+        "Comparison(3 systems, nDCG@10, 8 topics; sign-flip randomisation, max-T correction over 3 tests: 1 of 3 pairs "
+        "differ at the level 0.05)"
     )
 
 

@@ -320,7 +320,7 @@ def one_group_out(runs, qrels):
     ("reduce", "words", "serious"),
     [
         (lambda _, qrels: subsample_qrels(qrels, 0.5, 1), "judgments seem to be missing at random", False),
-        (lambda runs, qrels: shallow_pool(runs, qrels, cutoff=3), "look like a pool cut at rank 3", True),
+        (lambda runs, qrels: shallow_pool(runs, qrels, cutoff=3), "and the share falls after rank 3", True),
         (one_group_out, "'d' retrieved documents that were not in the pool", True),
         (lambda _, qrels: qrels[qrels["label"] > 0], "nearly all judged documents are relevant", True),
     ],

@@ -55,19 +55,46 @@ def collections():
 
 
 def test_runs_with_the_same_rankings_are_one_system(track):
-    runs, qrels, groups = track
+    runs, qrels, _ = track
     same = runs["s2"].sample(frac=1, random_state=0).assign(score=lambda run: run["score"] * 2)
     board = leaderboard({**runs, "twin": same, "copy": runs["s2"]}, qrels, "nDCG@10", inference=FEW)
     assert sorted(board.systems["name"]) == ["s0", "s1", "s2 = twin = copy", "s3", "s4", "s5"]
     alone = leaderboard(runs, qrels, "nDCG@10", inference=FEW)
     assert board.systems["mean"].tolist() == alone.systems["mean"].tolist()
-    # A system of a group keeps its name, and so do two systems that differ in one document.
-    members = {**groups, "twin": "g1"}
-    left_out = leaderboard({**runs, "twin": same}, qrels, "nDCG@10", groups=members, inference=FEW)
-    assert "twin" in set(left_out.systems["name"])
+    # Two systems that differ in one document keep their names.
     other = same.assign(docno=same["docno"].where(same.index != same["score"].idxmin(), "new"))
     differ = leaderboard({**runs, "other": other}, qrels, "nDCG@10", inference=FEW)
     assert "other" in set(differ.systems["name"])
+
+
+def test_identical_runs_are_one_system_of_each_of_their_groups(track):
+    runs, qrels, groups = track
+    alone = leaderboard(runs, qrels, "nDCG@10", groups=groups, inference=FEW).reusability
+    for group in (groups["s2"], "elsewhere"):
+        twins, members = {**runs, "twin": runs["s2"]}, {**groups, "twin": group}
+        found = leaderboard(twins, qrels, "nDCG@10", groups=members, inference=FEW)
+        assert sorted(found.systems["name"]) == ["s0", "s1", "s2 = twin", "s3", "s4", "s5"]
+        rows = found.reusability
+        assert rows["name"].tolist().count("s2 = twin") == len({groups["s2"], group})
+        kept = rows[rows["group"] != "elsewhere"].replace({"name": {"s2 = twin": "s2"}}).reset_index(drop=True)
+        # Documents of two groups stay when one of them is left out.
+        pd.testing.assert_series_equal(kept["name"], alone["name"])
+        own, before = (frame[frame["group"] == groups["s2"]]["n_removed"].iloc[0] for frame in (kept, alone))
+        assert own == before if group == groups["s2"] else own < before
+    with pytest.raises(ParameterError, match="1 run has no group"):
+        leaderboard({**runs, "twin": runs["s2"]}, qrels, "nDCG@10", groups=groups, inference=FEW)
+
+
+def test_scores_of_a_judge_are_those_of_the_runs_of_a_system(track):
+    runs, qrels, _ = track
+    scores = {name: float(place) for place, name in enumerate(runs)} | {"twin": 4.0}
+    merged = {**runs, "twin": runs["s2"]}
+    found = leaderboard(merged, qrels, "nDCG@10", automatic={"llm": scores}, inference=FEW)
+    assert "s2 = twin" in set(found.systems["name"])
+    # The mean of 2 and 4.
+    mean = {**scores, "s2": 3.0}
+    alone = leaderboard(runs, qrels, "nDCG@10", automatic={"llm": mean}, inference=FEW)
+    pd.testing.assert_frame_equal(found.judges, alone.judges)
 
 
 def test_planted_groups_of_systems_are_found(track):

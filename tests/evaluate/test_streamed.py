@@ -185,7 +185,7 @@ def test_several_runs_with_other_topics(tmp_path, topics):
     runs = {"a": paths[0], "b": str(paths[1]), "c": run}
     result, _ = scored(runs, qrels, measures, data=Data(on_topics=topics), execution=Execution(memory="64 MiB"))
     assert_same(result, expected)
-    with pytest.raises(InputError, match="averages over different topics"):
+    with pytest.raises(InputError, match="means over different topics"):
         scored(runs, qrels, measures, execution=Execution(memory="64 MiB"))
 
 

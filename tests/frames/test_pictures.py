@@ -39,7 +39,12 @@ def test_svg_has_ticks_labels_and_a_text_for_screen_readers():
         assert label in drawn
     xs = [float(x) for x in re.findall(r'<circle cx="([\d.]+)"', drawn)]
     # The axis goes from the names to 20 units before the end.
-    left, right = map(float, re.search(r'<path d="M([\d.]+) \d+H(\d+)M', drawn).groups())
+    left, right = map(float, re.search(r'<path d="M([\d.]+) \d+H([\d.]+)M', drawn).groups())
+    # With short names, it is hardly wider than the screen of a telephone.
+    width = float(re.search(r'width="(\d+)"', drawn)[1])
+    assert right + 19 < width < 400
+    texts = re.findall(r'x="([\d.]+)" y="[\d.]+" text-anchor="middle">([^<]*)<', IntervalPicture("x" * 60, BARS).svg())
+    assert all(float(x) - len(text) * 3.6 >= 0 for x, text in texts if "x" in text)
     assert xs == pytest.approx([(left + right) / 2, left + 0.75 * (right - left)], abs=0.1)
     # Labels of near rules do not overlap.
     near = IntervalPicture("a", BARS, (Rule(0.99, "one"), Rule(1.0, "two"))).svg()

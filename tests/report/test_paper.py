@@ -123,11 +123,11 @@ def test_significance_is_marked_in_means_and_explained():
     means, pairs = " ".join(comparison_caption(compared())), " ".join(pairs_caption(compared()))
     assert "differs significantly" not in means
     # The caption gives the level even if nothing is significant.
-    assert "Differences: sign-flip randomisation, not corrected, 1 test, at the level 0.05." in text
+    assert "Differences: sign-flip randomisation, one test, at the level 0.05." in text
     # All topics have the same scores, and the same differences.
     assert "Intervals, 95%: topics (bounded)" in means
     assert "Intervals, 95%: bounded" in pairs
-    assert "not corrected, 1 test; level 0.05." in pairs
+    assert "one test; level 0.05." in pairs
     assert "p equivalence: two one-sided tests" in " ".join(pairs_caption(compared(margin=0.1)))
 
 
@@ -161,7 +161,10 @@ def test_objects_that_are_not_results_are_refused(tmp_path):
 
 
 def test_markdown_captions_are_one_paragraph_behind_the_table(scores):
-    table, caption = paper_table(scores, "markdown").split("\n\n")
+    answer, parts = scores.answer(), paper_table(scores, "markdown").split("\n\n")
+    above = [answer.verdict, *filter(None, [answer.reason])]
+    assert parts[: len(above)] == above
+    table, caption = parts[len(above) : len(above) + 2]
     assert all(line.startswith("|") for line in table.splitlines())
     assert caption.startswith("Table: Means over 8 topics")
 

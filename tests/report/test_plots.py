@@ -156,7 +156,7 @@ def test_curve_draws_scores_against_cutoffs_in_rising_order():
     (line,) = ax.lines[-1:]
     assert line.get_xydata().tolist() == [[1, frame["value"][1]], [5, frame["value"][2]], [10, frame["value"][0]]]
     assert ax.get_xticks().tolist() == [1, 5, 10]
-    assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_xscale()) == ("cutoff k", "ES@k", "linear")
+    assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_xscale()) == ("cutoff", "ES@k", "linear")
     assert legend_of(ax) == ["a"]
 
 

@@ -173,8 +173,8 @@ def test_plans_have_their_own_numbers():
     ax = power_curve(plans)
     numbers = {delta: f"{plan.n_qids:,} queries ({plan.low:,} to {plan.high:,})" for delta, plan in plans.items()}
     assert legend_of(ax) == [f"δ = {delta:g}: {number}" for delta, number in numbers.items()]
-    number = "with the interval of the number of queries, which reaches it with probability 0.8"
-    assert caption_of(ax).startswith(f"dashed: power 0.7, {number}; ")
+    number = "dotted: number of queries, which reaches it with probability 0.8; thick: its interval"
+    assert caption_of(ax).startswith(f"dashed: power 0.7; {number}; ")
     for plan in plans.values():
         assert (0.7, plan.low, plan.high) in segments(ax)
         assert (plan.n_qids, -0.02, 0.7) in segments(ax, upright=True)
@@ -326,7 +326,7 @@ def test_pairs_have_rows_filled_where_significant_with_p_beside():
     assert [text.get_text() for text in ax.texts[:4]] == ["< .001", "0.050", "0.051", "adj. p"]
     assert (ax.get_xlabel(), ax.get_legend()) == ("difference in nDCG@10", None)
     assert caption_of(ax) == (
-        "50 topics; filled: significant (2 of 3; randomisation, holm); intervals 95%: percentile; "
+        "50 topics; filled: significant (2 of 3 pairs; randomisation, Holm correction); 95% intervals: percentile; "
         "1,000 resamples, seed 7"
     )
     largest = differences(frame, sort=True)

@@ -311,6 +311,8 @@ def test_ranks_are_drawn_best_first_with_their_intervals():
     assert beside(ax) == (["0.600", "0.500", "0.400"], "mean")
     assert (ax.get_xticks().tolist(), ax.get_xlabel()) == ([1, 2, 3], "rank")
     assert caption_of(ax) == "3 systems; point: expected rank, line: 90% interval"
+    of_means = RANKING.rename(columns={"expected_rank": "rank"})
+    assert caption_of(rank_uncertainty(of_means)) == "3 systems; point: rank of the mean, line: 90% interval"
 
 
 def test_shades_are_the_probabilities_of_the_ranks():

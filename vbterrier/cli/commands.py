@@ -224,6 +224,11 @@ class CommandGroup(TyperGroup):
             with formatter.section(part):
                 formatter.write_dl(rows)
 
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - of Click
+        """Write the example; folded, it would not run as printed."""
+        if self.epilog:
+            formatter.write(f"\n{self.epilog}\n")
+
     def get_params(self, ctx: Any) -> list[Any]:  # noqa: D102 - of Typer
         return _worded(super().get_params(ctx))
 

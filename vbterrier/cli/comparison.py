@@ -30,13 +30,15 @@ def compare(
     labels: option.Labels = None,
     pool_cutoff: option.PoolCutoff = None,
     subtopics: option.Subtopics = None,
-    values: Annotated[Path | None, Option(help="Scores instead of runs: name, qid, measure, value.")] = None,
+    values: Annotated[Path | None, Option(help="File of scores instead of runs: name, qid, measure, value.")] = None,
     queries: option.Queries = None,
     baseline: option.Baselines = None,
     test: option.Test = "moderated",
     correction: option.Correction = "auto",
     family: option.Family = "measure",
-    margin: Annotated[float | None, Option(help="Also test for equivalence: differences below this margin.")] = None,
+    margin: Annotated[
+        float | None, Option(help="Also test whether runs are equivalent: differ by less than this margin.")
+    ] = None,
     systems: Annotated[bool, Option("--systems", help="With csv: one row per run instead of per pair.")] = False,
     style: Format = "table",
     on_topics: option.OnTopics = "same",
@@ -105,7 +107,7 @@ def table(
             "--measure",
             "-m",
             autocompletion=option.completed_measures,
-            help="A measure [ENDCG@10, nDCG@10 and Unjudged@10, which has no test]; repeatable.",
+            help="A measure [ENDCG@10, nDCG@10 and Unjudged@10; the last has no test]; repeatable.",
         ),
     ] = None,
     qrels: option.QrelsIfAny = None,
@@ -119,7 +121,7 @@ def table(
     subtopics: option.Subtopics = None,
     names: Annotated[
         list[str] | None,
-        Option("--name", help="A system's name in the text, as lexical=BM25, also that of --baseline; repeatable."),
+        Option("--name", help="Name of a run in the table, as lexical=BM25; --baseline takes either; repeatable."),
     ] = None,
     baseline: option.Baselines = None,
     test: option.Test = "moderated",
@@ -199,7 +201,7 @@ def gate(
     ],
     baseline: Annotated[
         list[Path],
-        Option("--baseline", "-b", help="A run to compare with, as PATH or NAME=PATH; repeated, all must pass."),
+        Option("--baseline", "-b", help="A run to compare with, as PATH or NAME=PATH; repeatable: all must pass."),
     ],
     qrels: Annotated[
         Path, Option("--qrels", "-q", help="TREC qrels, _rank_eval request, or query, docid, rating (Quepid).")
@@ -209,18 +211,18 @@ def gate(
         str, Option("--measure", "-m", autocompletion=option.completed_measures, help="A measure.")
     ] = "ENDCG@10",
     queries: Annotated[
-        Path | None, Option(help="A table: query, and any of weight, cluster, segment, drawn, covariate.")
+        Path | None, Option(help="Table of the queries: query, and any of weight, cluster, segment, drawn, covariate.")
     ] = None,
     guarantee: Annotated[
         str,
         Option(
-            help="Criteria: mean+losses (the mean, and the share of large losses), or any (the mean alone, for any "
-            "distribution of differences)."
+            help="Criteria of PASS: mean+losses (the mean, and the share of large losses) or any (the mean alone, with "
+            "limits for any distribution of differences)."
         ),
     ] = "mean+losses",
     worst_loss: Annotated[
         float | None,
-        Option(help="No query counts for a larger loss [the range of the measure]; .5 needs fewer queries."),
+        Option(help="Largest loss that a query counts for [the range of the measure]; .5 needs fewer queries."),
     ] = None,
     large_loss: Annotated[float, Option(help="A query has a large loss if it loses more than this.")] = 0.5,
     max_share: Annotated[
@@ -228,14 +230,18 @@ def gate(
     ] = 0.05,
     covariate: Annotated[
         str | None,
-        Option(help="labels (differences by --labels) or earlier (column covariate of --queries)."),
+        Option(
+            help="Covariate that narrows limits: labels (differences by --labels) or earlier (column of --queries)."
+        ),
     ] = None,
     guardrail: Annotated[
         list[str] | None,
         Option(help="A further measure that must pass, with its margin, as RR@10=.05; repeatable."),
     ] = None,
     level: Annotated[float, Option(help="Confidence level of each one-sided limit.")] = 0.95,
-    look: Annotated[int | None, Option(help="Number of this inspection, from 1.", min=1)] = None,
+    look: Annotated[
+        int | None, Option(help="Number of this look at the results, from 1, if there are several.", min=1)
+    ] = None,
     daily: Annotated[
         bool, Option("--daily", help="Limits that are valid for any number of looks, as queries are appended.")
     ] = False,
@@ -322,9 +328,9 @@ def coverage(
     qrels: Annotated[Path | None, Option("--qrels", "-q", help="TREC qrels.")] = None,
     cutoff: Annotated[list[int] | None, Option(help="Number of entities per topic [20]; repeatable.")] = None,
     depth: Annotated[int | None, Option(help="Depth of the pool: documents per topic.", min=1, metavar="N")] = None,
-    rel: Annotated[int, Option(help="The lowest relevant label.", min=1, metavar="N")] = 1,
+    rel: Annotated[int, Option(help="Smallest label of relevant documents.", min=1, metavar="N")] = 1,
     alpha: Annotated[float, Option(help="Pseudo-count of OER.")] = 0.5,
-    shrinkage: Annotated[float, Option(help="Documents at which the support of OER is 63 %.")] = 5.0,
+    shrinkage: Annotated[float, Option(help="Number of documents at which the support of OER is 63%.")] = 5.0,
     per_query: option.PerQuery = False,
     style: Format = "table",
     level: option.Level = 0.95,
@@ -385,7 +391,7 @@ def report(
     topics: Annotated[Path | None, Option(help="Texts of the queries: qid, query.")] = None,
     documents: Annotated[Path | None, Option(help="Texts of the documents: docno, text.")] = None,
     names: Annotated[
-        list[str] | None, Option("--name", help="A system's name on the page, as lexical=BM25; repeatable.")
+        list[str] | None, Option("--name", help="Name of a run on the page, as lexical=BM25; repeatable.")
     ] = None,
     title: Annotated[str, Option(help="Title of the page.")] = "",
     baseline: option.Baseline = None,

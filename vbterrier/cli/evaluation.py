@@ -30,7 +30,9 @@ PERTURBATIONS = {
 
 
 def demo(
-    save: Annotated[Path | None, Option(help="Also write the files of the demo to this folder.")] = None,
+    save: Annotated[
+        Path | None, Option(help="Also write the files of the demo to this folder.", metavar="FOLDER")
+    ] = None,
 ) -> None:
     """Show how unjudged documents affect a comparison, on a small collection in the package."""
     from vbterrier.report.system_tables import demo_report
@@ -63,7 +65,16 @@ def doctor(
 
 def score(
     runs: option.Runs,
-    measures: option.MeasuresIfAny = None,
+    measures: Annotated[
+        list[str] | None,
+        Option(
+            "--measure",
+            "-m",
+            autocompletion=option.completed_measures,
+            help="A measure, such as 'nDCG@10' [ENDCG@10, nDCG@10 and Unjudged@10; with --intents, ES, VB and "
+            "TopIntent at 1, 3, 5 and 10]; repeatable.",
+        ),
+    ] = None,
     qrels: Annotated[
         Path | None, Option("--qrels", "-q", help="TREC qrels; for linking measures: qid, entity_id or NIL.")
     ] = None,
@@ -197,7 +208,7 @@ def rank(
     labels: option.Labels = None,
     model: option.Model = None,
     pool_cutoff: option.PoolCutoff = None,
-    queries: Annotated[Path | None, Option(help="A table of the queries: query, and any of weight, cluster.")] = None,
+    queries: Annotated[Path | None, Option(help="Table of the queries: query, and any of weight, cluster.")] = None,
     style: Format = "table",
     on_topics: option.OnTopics = "same",
     duplicates: option.Duplicates = "error",
@@ -256,22 +267,39 @@ def perturbation_of(text: str) -> Any:
 def track(
     runs: option.Runs,
     qrels: Annotated[
-        list[str], Option("--qrels", "-q", help="TREC qrels; several as NAME=PATH: runs are in folders of these names.")
+        list[str],
+        Option(
+            "--qrels",
+            "-q",
+            help="TREC qrels; of several collections as NAME=PATH, with runs in folders of these names.",
+        ),
     ],
     measure: Annotated[
         str, Option("--measure", "-m", autocompletion=option.completed_measures, help="A measure.")
     ] = "ENDCG@10",
     groups: Annotated[
-        Path | None, Option(help="Groups of runs (name, group): ranks without the judgments of each group.")
+        Path | None,
+        Option(
+            help="Groups of runs (name, group): also rank each group without the judgments that it alone contributed."
+        ),
     ] = None,
     automatic: Annotated[
         list[str] | None, Option(help="Labels of an automatic judge, as NAME=PATH; repeatable.")
     ] = None,
-    budget: Annotated[int, Option("--budget", "-n", help="Number, or cost, of documents to judge next.")] = 0,
-    quota: Annotated[int | None, Option(help="Largest number of judgments of a topic.", min=0, metavar="N")] = None,
+    budget: Annotated[
+        int, Option("--budget", "-n", help="Number of documents to judge next; with --costs, their total cost.")
+    ] = 0,
+    quota: Annotated[
+        int | None, Option(help="Largest number of documents of a topic to judge next.", min=0, metavar="N")
+    ] = None,
     costs: Annotated[Path | None, Option(help="Cost of a judgment by topic: qid, cost.")] = None,
     pool: Annotated[
-        int | None, Option("--pool-cutoff", help="Rank up to which runs were judged [cutoff].", metavar="N")
+        int | None,
+        Option(
+            "--pool-cutoff",
+            help="With --groups: rank up to which runs were judged [cutoff of the measure].",
+            metavar="N",
+        ),
     ] = None,
     uncertainty: Annotated[str, Option(help="Source of uncertainty: unjudged, topics, both or collections.")] = "both",
     draws: Annotated[int, Option(help="Number of draws of all scores.", min=2, metavar="N")] = 2000,
@@ -279,7 +307,7 @@ def track(
     labels: option.Labels = None,
     scale: option.Scale = None,
     part: Annotated[
-        str, Option("--show", help="One table: systems, ranks, collections, reusability, judges or batch.")
+        str, Option("--show", help="Show one table: systems, ranks, collections, reusability, judges or batch.")
     ] = "",
     html: option.Html = None,
     style: Format = "table",

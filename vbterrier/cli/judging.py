@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
 import vbterrier
 from vbterrier.cli import options as option
 from vbterrier.cli.options import Format, Output
-from vbterrier.cli.output import deliver, require_format, save_page
+from vbterrier.cli.output import agreement_sentence, answer_of, deliver, require_format, save_page
 from vbterrier.cli.output import show as show_answer
-from vbterrier.errors import ParameterError, choice
-from vbterrier.frames.answer import Answer, with_warnings
+from vbterrier.errors import ParameterError, choice, printable
+from vbterrier.frames.answer import Answer
 from vbterrier.remedies import call_in_use
 from vbterrier.settings import Data, Execution, Inference
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pandas as pd
 
 
 def judge(
@@ -45,7 +49,9 @@ def judge(
     level: Annotated[float, Option(help="Confidence level of the interval.")] = 0.9,
     look: Annotated[
         int | None,
-        Option(help="Number of this inspection, from 1: the intervals of all looks together have the level.", min=1),
+        Option(
+            help="Number of this look at the results, from 1: intervals of all looks together have the level.", min=1
+        ),
     ] = None,
     on_topics: option.OnTopics = "same",
     duplicates: option.Duplicates = "error",
@@ -148,23 +154,28 @@ def audit(
             help="Labels by a machine (qrels, JSON lines, CSV, Parquet), as PATH or NAME=PATH; repeatable.",
         ),
     ],
-    family: Annotated[list[str] | None, Option(help="Family of runs, as run1,run2=NAME; repeatable.")] = None,
+    family: Annotated[
+        list[str] | None, Option(help="Runs of one family, as run1,run2=NAME, for bias towards a family; repeatable.")
+    ] = None,
     documents: Annotated[Path | None, Option(help="Texts of documents (docno, text), for bias by length.")] = None,
     topics: Annotated[
         Path | None, Option(help="Texts of the queries (qid, query), with --documents: bias by shared words.")
     ] = None,
     baseline: option.Baseline = None,
-    cutoff: Annotated[int, Option(help="The cutoff k of nDCG@k.", min=1, metavar="N")] = 10,
+    cutoff: Annotated[int, Option(help="Cutoff of nDCG and ENDCG.", min=1, metavar="N")] = 10,
     margin: Annotated[
-        float, Option(help="The smallest difference that matters, half the width of the interval to reach.")
+        float,
+        Option(
+            help="Smallest difference that matters; also half the width of intervals that judgments are planned for."
+        ),
     ] = 0.02,
     budget: Annotated[
-        int, Option("--budget", "-n", help="Number of human judgments to plan at most.", min=1, metavar="N")
+        int, Option("--budget", "-n", help="Largest number of human judgments to plan.", min=1, metavar="N")
     ] = 1000,
     show: Annotated[
         str | None,
         Option(
-            help="One table: verdicts, comparison, systems, pairs, bias, calibration, agreement, without_humans, "
+            help="Show one table: verdicts, comparison, systems, pairs, bias, calibration, agreement, without_humans, "
             "kappa, quality, mixed, needed or plan; without it, verdicts and comparison, or systems with csv and json."
         ),
     ] = None,
@@ -237,8 +248,7 @@ def agreement(
     style: Format = "table",
     output: Output = None,
 ) -> None:
-    """Agreement of judges on the documents that all of them labelled: Cohen's and Fleiss' kappa."""
-    from vbterrier.frames.notebook import counted
+    """Report the agreement of judges on the documents that all of them labelled: Cohen's and Fleiss' kappa."""
     from vbterrier.unjudged.pool import MachineLabels
 
     style = require_format(style, output)
@@ -246,12 +256,7 @@ def agreement(
     wide = every.frame().pivot(index=["qid", "docno"], columns="name", values="grade")[every.names].dropna()
     result = vbterrier.stats.judge_agreement(wide, weights=weights, level=level, n_resamples=resamples, seed=seed)
     caption = ["Agreement of judges beyond chance."]
-    call, first = call_in_use(), result.iloc[0]
-    ends = f" ({100 * first['level']:g}% interval {first['low']:.3f} to {first['high']:.3f})"
-    verdict = f"{first['statistic']} of {first['judges']} is {first['value']:.3f}"
-    verdict += f"{'' if math.isnan(first['low']) else ends} over {counted(int(first['n_items']), 'document')}."
-    answer = Answer(verdict, caveats=with_warnings((), [] if call is None else call.warnings))
-    answer = replace(answer, made_by="" if call is None else call.text())
+    answer = answer_of(agreement_sentence(result.iloc[0]))
     deliver(result, style, output, answer=answer, rows=result, caption=caption, label="tab:agreement")
 
 
@@ -262,13 +267,17 @@ def powered(
         list[str] | None, Option(help="The labels that a score predicts, as ES@5=success; repeatable.")
     ] = None,
     baseline: option.Baseline = None,
-    target: Annotated[str, Option(help="Mean to estimate: of the population, or of these queries.")] = "population",
-    weight: Annotated[float | None, Option(help="Weight of the score; tuned by default.")] = None,
+    target: Annotated[
+        str, Option(help="Queries of the mean: population (from which these are drawn) or these.")
+    ] = "population",
+    weight: Annotated[
+        float | None, Option(help="Weight of the score in the estimate [the one with the narrowest interval].")
+    ] = None,
     level: option.Level = 0.95,
     style: Format = "table",
     output: Output = None,
 ) -> None:
-    """Prediction-powered means: labels of a few queries combined with a score of all queries."""
+    """Estimate means from labels of a few queries and a score of all queries (prediction-powered inference)."""
     from vbterrier.frames.files.reading import read_values
 
     style = require_format(style, output)
@@ -285,7 +294,32 @@ def powered(
         lam=weight,
         level=level,
     )
-    deliver(result, style, output, caption=["Prediction-powered means."], label="tab:powered")
+    deliver(
+        result,
+        style,
+        output,
+        answer=answer_of(*_powered_sentences(result)),
+        rows=result,
+        caption=["Prediction-powered means."],
+        label="tab:powered",
+    )
+
+
+def _powered_sentences(result: pd.DataFrame) -> Iterator[str]:
+    """A sentence for each label and the score that predicts it: the highest estimates with their intervals."""
+    from vbterrier.evaluate.verdicts import counted, listed
+
+    for (measure, label), rows in result.groupby(["measure", "label"], sort=False):
+        first, *others = rows.sort_values("value", ascending=False, kind="stable").to_dict("records")
+        level, verb = f"{100 * first['level']:g}% interval ", "is" if " - " in first["name"] else "scores"
+        estimates = [f"{printable(first['name'])} {verb} {_estimate(first, level)}"]
+        estimates += [f"{printable(row['name'])} {_estimate(row)}" for row in others]
+        n_labelled, n = (counted(rows[column], "query") for column in ("n_labelled", "n_qids"))
+        yield f"By {label}, from labels of {n_labelled} and {measure} of {n}, {listed(estimates)}."
+
+
+def _estimate(row: dict[str, Any], level: str = "") -> str:
+    return f"{row['value']:.3f} ({level}{row['low']:.3f} to {row['high']:.3f})"
 
 
 COMMANDS = {"Decide": (audit, judge, agreement, powered)}

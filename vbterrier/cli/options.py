@@ -65,14 +65,14 @@ Negative = Annotated[
     str,
     Option(
         autocompletion=completed(("nonrelevant", "unjudged")),
-        help="Labels below 0 in --qrels: nonrelevant, or unjudged (dropped).",
+        help="Meaning of labels below 0 in --qrels: nonrelevant, or unjudged (dropped).",
     ),
 ]
 Contradictions = Annotated[
     str,
     Option(
         autocompletion=completed(("error", "first", "last", "max")),
-        help="The label of a document with several in --qrels: error (refuse them), first, last or max.",
+        help="Documents with several labels in --qrels: error (refuse them), or their first, last or max label.",
     ),
 ]
 Intents = Annotated[Path | None, Option(help="Candidate intents (qid, entity_id, prob), or an IntentSet's folder.")]
@@ -85,12 +85,13 @@ Labels = Annotated[
     ),
 ]
 Model = Annotated[
-    Path | None, Option(help="Folder of a saved model for measures such as ENDCG; fitted to the runs by default.")
+    Path | None,
+    Option(help="Saved model for measures such as ENDCG; fitted to the runs by default.", metavar="FOLDER"),
 ]
 PoolCutoff = Annotated[
     int | None,
     Option(
-        help="Rank to which complete judgments judge the runs, for measures such as ENDCG [as judgments show].",
+        help="Depth of the judgments that measures such as ENDCG estimate: a rank [estimated from the judgments].",
         min=1,
         metavar="N",
     ),
@@ -115,28 +116,29 @@ OnTopics = Annotated[
     str,
     Option(
         autocompletion=completed(TOPICS),
-        help="Topics to evaluate: same (refuse runs with different topics), all or common.",
+        help="Topics to evaluate: same (refuse runs with different topics), all (missing topics score 0) or common.",
     ),
 ]
 Duplicates = Annotated[
     str,
     Option(
         autocompletion=completed(("error", "first", "everywhere")),
-        help="Duplicate documents: error (up to the rank that measures need), everywhere (an error at any rank), or "
-        "first (keep the best rank).",
+        help="Duplicate documents of a topic: error (refused up to the rank that measures need), everywhere (refused "
+        "at any rank), or first (keep the best rank).",
     ),
 ]
 System = Annotated[
     str | None,
     Option(
-        help="Column that names the system of a row, in files of several [name, system, model, tag, run_id]; none for "
-        "files of one."
+        help="Column that names the system of a row, in files of several systems [name, system, model, tag or run_id]; "
+        "none: the file has one system."
     ),
 ]
 Baselines = Annotated[
-    list[str] | None, Option(help="The run to compare all other runs with; repeated, they are one family of tests.")
+    list[str] | None,
+    Option(help="Name of the run to compare all other runs with; repeatable, with all tests in one family."),
 ]
-Baseline = Annotated[list[str] | None, Option(help="The run to compare all other runs with.")]
+Baseline = Annotated[list[str] | None, Option(help="Name of the run to compare all other runs with.")]
 Test = Annotated[
     str,
     Option(
@@ -155,26 +157,26 @@ Family = Annotated[
     str,
     Option(
         autocompletion=completed(FAMILIES),
-        help="Tests that are corrected together: those of one measure, or of all: measure, all.",
+        help="Tests that are corrected together: measure (those of one measure) or all (those of all measures).",
     ),
 ]
 Interval = Annotated[
     str,
     Option(
         autocompletion=completed(INTERVALS),
-        help="Interval over topics: unseen, percentile, bca, studentised, poisson, normal or bounded.",
+        help="Intervals of means over topics: unseen, percentile, bca, studentised, poisson, normal or bounded.",
     ),
 ]
 Level = Annotated[float, Option(help="Confidence level of the intervals.")]
-LevelOfTests = Annotated[float, Option(help="Level of intervals and tests: p <= 1 - level is significant.")]
+LevelOfTests = Annotated[float, Option(help="Confidence level of intervals; p <= 1 - level is significant.")]
 Resamples = Annotated[int, Option(help="Number of resamples of the topics.", min=2, metavar="N")]
 ResamplesOfTests = Annotated[int, Option(help="Number of resamples for intervals and tests.", min=2, metavar="N")]
 Seed = Annotated[int, Option(help="Seed of the resamples.", min=0, metavar="N")]
 SeedOfDraws = Annotated[int, Option(help="Seed of the draws.", min=0, metavar="N")]
 Memory = Annotated[
-    str | None, Option(help="Read runs in chunks of at most this size, such as '1 GiB'; a folder is one run.")
+    str | None, Option(help="Read runs in chunks of at most this size, such as '1 GiB'; a folder of files is one run.")
 ]
-Queries = Annotated[Path | None, Option(help="A table of the queries: query, and any of weight, cluster, segment.")]
+Queries = Annotated[Path | None, Option(help="Table of the queries: query, and any of weight, cluster, segment.")]
 PerQuery = Annotated[bool, Option("--per-query", help="Show one row per topic.")]
 Format = Annotated[
     str,
@@ -190,12 +192,12 @@ Output = Annotated[
     Option("--output", "-o", help="Write to this file: .tex, .md, .csv (its caption in a second file), .json or .txt."),
 ]
 Listing = Annotated[Path | None, Option("--output", "-o", help="The TSV file to write; .gz compresses it.")]
-Scale = Annotated[str | None, Option(help="The smallest and the largest rating, as 0,3.")]
+Scale = Annotated[str | None, Option(help="Smallest and largest possible rating, as 0,3.")]
 Html = Annotated[Path | None, Option(help="Also write all tables to this HTML page.")]
 VERBOSE = "Report progress; -vv reports details."
 Verbose = Annotated[int, Option("--verbose", "-v", count=True, help=VERBOSE, show_default=False)]
 MaxBytes = Annotated[
-    str | None, Option(help="Maximal size of an input file that is read whole, unpacked, such as '1 GiB' [64 GiB].")
+    str | None, Option(help="Largest size, unpacked, of an input file that is read whole, such as '1 GiB' [64 GiB].")
 ]
 Digits = Annotated[int | None, Option(help="Decimals in tables; csv and json have all digits.", min=0, max=15)]
 Quiet = Annotated[bool, Option("--quiet", help="Print the verdict alone.")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import sys
@@ -12,14 +13,12 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from vbterrier.errors import FileError, ParameterError, encodable, printable
-from vbterrier.frames.answer import FAIL, MARKS, PASS, UNKNOWN, text_key
+from vbterrier.frames.answer import FAIL, MARKS, PASS, UNKNOWN, Answer, text_key, with_warnings
 from vbterrier.remedies import call_in_use
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
-
-    from vbterrier.frames.answer import Answer
 
 
 # How the answer is shown: empty (with the tables), "quiet" or "json".
@@ -100,7 +99,7 @@ def deliver(
     rows: Any = None,
     **options: Any,
 ) -> None:
-    """Print the answer and the table of a result, or write the table to a file.
+    """Print the answer and the table of a result, or write the table to a file and print the answer alone.
 
     ``answer``: that of several results or of a frame; by default the one of the result, if it has one. ``evidence``:
     False if the table has the evidence. ``rows``: the frame that JSON has, of a result that is no frame.
@@ -116,8 +115,27 @@ def deliver(
             echo(paper_table(result, style, **options))
         return
     frame = result.to_frame() if hasattr(result, "to_frame") else rows
-    if output is None or SHOWN.get():
-        show(answer, "" if SHOWN.get() else paper_table(result, style, **options), style, rows=frame, evidence=evidence)
+    if output is not None:
+        show(answer, str(output), rows=frame, evidence=False)
+        return
+    show(answer, "" if SHOWN.get() else paper_table(result, style, **options), style, rows=frame, evidence=evidence)
+
+
+def answer_of(verdict: str, *reasons: str) -> Answer:
+    """The answer of a command whose result is a frame; warnings are its caveats."""
+    call = call_in_use()
+    caveats = with_warnings((), [] if call is None else call.warnings)
+    made_by = "" if call is None else call.text()
+    return Answer(verdict, " ".join(filter(None, reasons)), caveats=caveats, made_by=made_by)
+
+
+def agreement_sentence(row: Any, noun: str = "document") -> str:
+    """The verdict on judges: a statistic of their agreement on items, of which ``noun`` is one, with its interval."""
+    from vbterrier.frames.notebook import counted
+
+    ends = f" ({100 * row['level']:g}% interval {row['low']:.3f} to {row['high']:.3f})"
+    verdict = f"{row['statistic']} of {printable(row['judges'])} is {row['value']:.3f}"
+    return f"{verdict}{'' if math.isnan(row['low']) else ends} over {counted(int(row['n_items']), noun)}."
 
 
 def show(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,7 +17,7 @@ import vbterrier
 from vbterrier.cli import options as option
 from vbterrier.cli.commands import Command, CommandGroup, example_of, shared
 from vbterrier.cli.options import Format
-from vbterrier.cli.output import echo, require_format
+from vbterrier.cli.output import agreement_sentence, answer_of, echo, require_format, show
 from vbterrier.errors import InputError, ParameterError, choice, examples, warn
 
 if TYPE_CHECKING:
@@ -363,17 +364,23 @@ def check(
     seed: option.Seed = 0,
 ) -> None:
     """Report agreement of annotators, calibration of the candidates, and unanswered queries."""
+    from vbterrier.frames.notebook import counted
     from vbterrier.report.tables import rendered
 
     require_format(style)
     result = _collected(sheets, topics, candidates, level=level, n_resamples=resamples, seed=seed)
-    if style != "table":
-        echo(rendered(result.agreement, style, caption=[repr(result)], label="tab:agreement"))
-        return
-    for frame in (result.annotators, result.agreement, result.unanswered):
-        if len(frame):
-            echo(rendered(frame, style))
-    echo(repr(result))
+    frames = (result.annotators, result.agreement, result.unanswered) if style == "table" else (result.agreement,)
+    caption = [] if style == "table" else [repr(result)]
+    tables = [rendered(frame, style, caption=caption, label="tab:agreement") for frame in frames if len(frame)]
+    n, n_lost = len(result.task.topics), len(result.unanswered)
+    lost = f"{n_lost} of {counted(n, 'query')} {'is' if n_lost == 1 else 'are'} not answered by all annotators."
+    sentences = [agreement_sentence(result.agreement.iloc[0], "candidate")] if len(result.agreement) else []
+    sentences += [lost] * bool(n_lost)
+    sentences.append(
+        f"The probabilities of the candidates have an expected calibration error of {result.calibration.ece:.3f} and a "
+        f"Brier score of {result.calibration.brier:.3f}, over {counted(result.calibration.n_queries, 'query')}."
+    )
+    show(answer_of(*sentences), "\n".join(tables), style, rows=result.agreement)
 
 
 def pack(
@@ -410,7 +417,9 @@ def documents(
     annotations: Annotated[
         list[Path] | None, Option(help="Annotated sheets: report scores from them, or with -n, draw more; repeatable.")
     ] = None,
-    n: Annotated[int | None, Option("-n", help="Draw this many documents to annotate.", min=1, metavar="N")] = None,
+    n: Annotated[
+        int | None, Option("--budget", "-n", help="Draw this many documents to annotate.", min=1, metavar="N")
+    ] = None,
     output: Annotated[
         Path | None, Option("--output", "-o", help="With -n: the sheet to write: .csv, .tsv or .jsonl.")
     ] = None,
@@ -455,15 +464,15 @@ def documents(
     scores = vbterrier.evaluate.annotated_scores(runs, topics, annotations=annotations, level=level, **inputs)
     if save_tags is not None:
         vbterrier.frames.write_tags(scores.tags, save_tags)
-    if style != "table":
-        echo(rendered(scores.intervals, style, caption=[repr(scores)], label="tab:annotated"))
-        return
-    echo(rendered(scores.intervals, style))
-    if not scores.reason:
-        echo(rendered(scores.comparisons, style))
-    echo(repr(scores))
+    answer = scores.answer()
     if half_width is not None:
-        echo(f"{scores.more(half_width):,} more documents for intervals of +-{half_width:g}")
+        more = f"Intervals of ±{half_width:g} take {scores.more(half_width):,} more documents."
+        answer = replace(answer, reason=" ".join(filter(None, [answer.reason, more])))
+    caption = [] if style == "table" else [repr(scores)]
+    text = rendered(scores.intervals, style, caption=caption, label="tab:annotated")
+    if style == "table" and not scores.reason:
+        text += f"\n{rendered(scores.comparisons, style)}"
+    show(answer, text, style, rows=scores.intervals)
 
 
 def _collected(sheets: list[Path], topics: Path, candidates: Path, **options: Any) -> Any:
@@ -478,12 +487,14 @@ app = typer.Typer(
     name="annotate",
     cls=CommandGroup,
     rich_markup_mode=None,
-    help="Let people label candidate intents or documents; make benchmarks and scores of their labels.",
+    help="Let people label candidate intents or documents; make benchmarks and scores from their labels.",
+    epilog=example_of("annotate write"),
     no_args_is_help=True,
     add_completion=False,
 )
 for command in (write, check, pack, documents):
-    app.command(cls=Command, epilog=example_of(f"annotate {command.__name__}"))(shared(command))
+    made = shared(command, answers=command in (check, documents))
+    app.command(cls=Command, epilog=example_of(f"annotate {command.__name__}"))(made)
 
 
 @contextmanager

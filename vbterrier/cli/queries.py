@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from dataclasses import replace as changed
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,12 +13,12 @@ from typer import Argument, Option
 from vbterrier.cli import options as option
 from vbterrier.cli.commands import Command, CommandGroup, example_of, shared
 from vbterrier.cli.options import Format, Output
-from vbterrier.cli.output import deliver, echo, require_format
-from vbterrier.errors import InputError, ParameterError, warn
+from vbterrier.cli.output import answer_of, deliver, require_format, show
+from vbterrier.errors import InputError, ParameterError, printable, warn
 from vbterrier.settings import Data, Inference
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     import pandas as pd
 
@@ -25,7 +27,7 @@ def sample(
     mentions: Annotated[
         Path, Argument(help="Mentions: docno, mention[, entity_id, ...]; TSV, CSV or Parquet, also .gz.")
     ],
-    n: Annotated[int, Option("-n", help="Number of draws.", min=1, metavar="N")],
+    n: Annotated[int, Option("--number", "-n", help="Number of queries to draw.", min=1, metavar="N")],
     output: option.Listing = None,
     method: Annotated[
         str,
@@ -49,6 +51,7 @@ def sample(
     """Draw queries, with their sampling probabilities."""
     from vbterrier.design.sampling import sample_queries
     from vbterrier.frames.files.writing import write_queries
+    from vbterrier.frames.notebook import counted
 
     require_format(style)
     sizes: Any = allocation
@@ -60,17 +63,23 @@ def sample(
     options["strata"] = int(strata) if strata is not None and strata.isdecimal() else strata
     options["variances"] = None if variances is None else _numbers("--variances", variances)
     sampled = sample_queries(mentions, n, allocation=sizes, **options)
+    answer = sampled.answer()
     if output is not None:
         write_queries(sampled, output)
-        echo(f"{output}: {sampled!r}")
+        following = ["vbterrier", "queries", "profile", str(output), "--mentions", str(mentions)]
+        answer = changed(answer, next=shlex.join(following))
+        show(answer, f"{output}: {counted(len(sampled), 'query')}", rows=sampled.queries)
         return
     shown = sampled.queries if style in ("csv", "json") else sampled.queries.rename(columns={"n_draws": "times drawn"})
-    deliver(shown, style, caption=[repr(sampled)], label="tab:sample")
+    caption = [] if style == "table" else [repr(sampled)]
+    deliver(shown, style, answer=answer, rows=sampled.queries, caption=caption, label="tab:sample")
 
 
 def traffic(
     queries: Annotated[Path, Argument(help="All queries with their traffic: query, weight; TSV, CSV or xlsx.")],
-    n: Annotated[int, Option("-n", help="Number of queries for certain and draws together.", min=2, metavar="N")],
+    n: Annotated[
+        int, Option("--number", "-n", help="Number of queries for certain and draws together.", min=2, metavar="N")
+    ],
     style: Format = "table",
     seed: option.SeedOfDraws = 0,
     output: Output = None,
@@ -86,9 +95,9 @@ def traffic(
         f"{len(sampled)} queries to rate: the {certain} heaviest for certain, {others}.",
         "weight: share of the estimated mean; drawn: number of draws, 0 if taken for certain.",
     ]
-    deliver(sampled, style, output, digits=6, caption=caption, label="tab:traffic")
-    if output is not None:
-        echo(f"{output}: {caption[0]}")
+    answer = answer_of(caption[0])
+    caption = caption[1:] if style == "table" else caption
+    deliver(sampled, style, output, answer=answer, rows=sampled, digits=6, caption=caption, label="tab:traffic")
 
 
 def profile(
@@ -104,15 +113,34 @@ def profile(
 
     style = require_format(style, output)
     table = query_profile(queries, mentions, nil=nil or "NIL", level=level)
-    if style not in ("csv", "json"):
-        table = table.drop(columns="level").dropna(axis="columns", how="all")
+    shown = table if style in ("csv", "json") else table.drop(columns="level").dropna(axis="columns", how="all")
     caption = [f"Profile of queries, with {100 * level:g}% Wilson intervals of shares of draws."]
     if mentions is not None:
         caption.append(
             "uniform, random_document, random_mention: expected values of draws from the corpus by each method "
             "(counts of the corpus)."
         )
-    deliver(table, style, output, digits=3, caption=caption, label="tab:profile")
+    answer = answer_of(*_profile_sentences(table, level))
+    deliver(shown, style, output, answer=answer, rows=table, digits=3, caption=caption, label="tab:profile")
+
+
+def _profile_sentences(table: pd.DataFrame, level: float) -> Iterator[str]:
+    """Sentences on the queries: their number, the shares of NIL and of ambiguous mentions, with intervals."""
+    from vbterrier.frames.notebook import counted
+
+    rows = {(row["part"], row["item"]): row for row in table.to_dict("records")}
+    counts = {item: int(row["n"]) for (part, item), row in rows.items() if part == "count"}
+    shares = []
+    for key, text in ((("entity", "NIL"), "are NIL"), (("ambiguity", "2+"), "have an ambiguous mention")):
+        if key in rows:
+            ends = f"{rows[key]['low']:.1%} to {rows[key]['high']:.1%}"
+            shares.append(f"{rows[key]['value']:.1%} ({'' if shares else f'{100 * level:g}% interval '}{ends}) {text}")
+    yield (
+        f"Of {counted(counts['draws'], 'draw')}, {' and '.join(shares)}."
+        if shares
+        else f"{counted(counts['draws'], 'draw')}."
+    )
+    yield f"They are {counted(counts['queries'], 'query')} from {counted(counts['documents'], 'document')}."
 
 
 def power(
@@ -199,17 +227,20 @@ def power(
     if not number:
         options |= {"delta": delta, "assurance": assurance}
     if values is None:
-        frame = _plan_without_pilot(measure, curve=curve, **options)
+        plans, curves = _plan_without_pilot(measure, **options)
     else:
         scores = read_values(values)
         pairs = pilot_pairs(scores, option.only("--baseline", baseline), measure)
-        frame = _plans(scores, pairs, number or [], curve=curve, **options)
+        plans, curves = _plans(scores, pairs, number or [], **options)
+    rows = frame = curves if curve else plans
     about = frame.iloc[0]
     sure = about["assurance"] if not number and values is not None else None
+    sentences = list(_plan_sentences(plans, power, margin, by_size=bool(number)))
+    notes = _caveats(sure, detectable=frame["delta"] if number else None)
     if style not in ("csv", "json"):
         shared = ["level", "test", "correction", "n_systems", "assurance", "n_simulations", "seed"]
         frame = frame.drop(columns=[*shared, *([] if curve else ["power"])], errors="ignore")
-        frame = frame.rename(columns={"n_qids": "topics", "n_pilot": "topics of the pilot"})
+        frame = frame.rename(columns={"n_qids": "queries", "n_pilot": "queries of the pilot"})
     among = f" among {systems} systems ({about['correction']})" if systems > 2 else ""  # noqa: PLR2004 - a pair
     how = f"power {power:g}, {about['test']} test at {1 - level:.2g}{among}"
     if values is None:
@@ -218,12 +249,31 @@ def power(
         )
     else:
         ends = f"{100 * level:g}%, from the uncertain standard deviation of the pilot."
-        how += f", {about['n_simulations']} simulations, seed {seed}; interval: {ends}"
-    caption = ["Detectable differences." if number else "Queries needed.", how]
-    caption += _caveats(sure, detectable=frame["delta"] if number else None)
+        how += f", {about['n_simulations']:,} simulations, seed {seed}; interval: {ends}"
+    caption = ["Detectable differences." if number else "Queries needed.", f"{how[0].upper()}{how[1:]}", *notes]
     if margin is not None and "high" in frame.columns and (frame["high"] >= MOST_OF_MARGIN).any():
-        caption.append(f"{MOST_OF_MARGIN}: with so large a standard deviation, no number of queries suffices.")
-    deliver(frame, style, output, caption=caption, label="tab:power")
+        caption.append(f"{MOST_OF_MARGIN:,}: with so large a standard deviation, no number of queries suffices.")
+    deliver(frame, style, output, answer=answer_of(*sentences), rows=rows, caption=caption, label="tab:power")
+
+
+def _plan_sentences(plans: pd.DataFrame, power: float, margin: float | None, *, by_size: bool) -> Iterator[str]:
+    """The number of queries that a plan needs, of several pairs the largest; or the differences that sizes detect."""
+    from vbterrier.frames.notebook import counted
+
+    for n, rows in plans.groupby("n_qids") if by_size else [(0, plans)]:
+        row = rows.sort_values("delta" if by_size else "n_qids", kind="stable").iloc[-1]
+        pair = f" between {printable(row['name_a'])} and {printable(row['name_b'])}" if "name_a" in rows else ""
+        pair += f", the largest of {len(rows)} pairs," if len(rows) > 1 else ""
+        level = f"{100 * row['level']:g}% interval" if row["n_pilot"] else "by TREC collection"
+        ends = f"({level} {row['low']:{'.4f' if by_size else ',.0f'}} to {row['high']:{'.4f' if by_size else ',.0f'}})"
+        difference = f"a difference of {row['delta']:.4g} in {row['measure']}{pair} with power {power:g}"
+        if by_size:
+            yield f"{counted(int(n), 'query')} detect {difference} {ends}."
+        elif margin is None:
+            yield f"Detecting {difference} takes {counted(int(row['n_qids']), 'query')} {ends}."
+        else:
+            gate = f"Passing `vbterrier gate` with the margin {margin:g} in {row['measure']}{pair}"
+            yield f"{gate} with probability {power:g} takes {counted(int(row['n_qids']), 'query')} {ends}."
 
 
 def _caveats(assurance: float | None, detectable: pd.Series[float] | None) -> list[str]:
@@ -235,42 +285,43 @@ def _caveats(assurance: float | None, detectable: pd.Series[float] | None) -> li
     return [] if assurance is None else [f"The power is reached with probability {assurance:g}."]
 
 
-def _plan_without_pilot(measure: str | None, *, curve: bool, **options: Any) -> pd.DataFrame:
-    """Return the plan by the standard deviations of TREC collections."""
+def _plan_without_pilot(measure: str | None, **options: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the plan by the standard deviations of TREC collections, and its power curve."""
     from vbterrier.design.planning import queries_needed
 
     if measure is None or "delta" not in options:
         raise ParameterError("without scores of a pilot: wanted --measure, and --delta or --margin")
     plan = queries_needed(None, measure=measure, **options)
-    table = plan.curve.copy() if curve else plan.to_frame()
-    table.insert(0, "measure", measure)
-    return table
+    plans, curve = plan.to_frame(), plan.curve.copy()
+    for table in (plans, curve):
+        table.insert(0, "measure", measure)
+    return plans, curve
 
 
 def _plans(
-    values: pd.DataFrame, pairs: Iterable[tuple[str, str, str]], numbers: list[int], *, curve: bool, **options: Any
-) -> pd.DataFrame:
-    """Return one row for each pair and plan; a warning names pairs without a plan."""
+    values: pd.DataFrame, pairs: Iterable[tuple[str, str, str]], numbers: list[int], **options: Any
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return one row for each pair and plan, and the power curves; a warning names pairs without a plan."""
     import pandas as pd
 
     from vbterrier.design.planning import detectable_difference, queries_needed
 
-    parts = {}
+    parts, curves = {}, {}
     for name, one, other in pairs:
         about: dict[str, Any] = {"pair": (one, other), "measure": name, **options}
         try:
             if numbers:
-                planned = detectable_difference(values, numbers, **about)
+                parts[one, other, name] = curves[one, other, name] = detectable_difference(values, numbers, **about)
             else:
                 plan = queries_needed(values, **about)
-                planned = plan.curve if curve else plan.to_frame()
+                parts[one, other, name], curves[one, other, name] = plan.to_frame(), plan.curve
         except InputError as error:
             warn(f"{one} and {other}, {name}: left out: {error}")
-            continue
-        parts[one, other, name] = planned
     if not parts:
         raise InputError("values: no pair of systems allows a plan")
-    return pd.concat(parts, names=["name_a", "name_b", "measure"]).droplevel(-1).reset_index()
+    names = ["name_a", "name_b", "measure"]
+    plans, of_curves = (pd.concat(one, names=names).droplevel(-1).reset_index() for one in (parts, curves))
+    return plans, of_curves
 
 
 def _numbers(option: str, text: str) -> dict[str, float]:
@@ -287,8 +338,9 @@ app = typer.Typer(
     cls=CommandGroup,
     rich_markup_mode=None,
     help="Sample queries from a corpus of mentions or by traffic, describe them, and plan their number.",
+    epilog=example_of("queries power"),
     no_args_is_help=True,
     add_completion=False,
 )
 for command in (sample, traffic, profile, power):
-    app.command(cls=Command, epilog=example_of(f"queries {command.__name__}"))(shared(command))
+    app.command(cls=Command, epilog=example_of(f"queries {command.__name__}"))(shared(command, answers=True))

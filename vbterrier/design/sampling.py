@@ -14,7 +14,7 @@ from vbterrier.design.strata import STAGES, MentionCorpus, Units, allocate, stra
 from vbterrier.errors import InputError, ParameterError, choice, examples, number, warn, whole
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import Ids, ids_of, numbers_of, require_same_kind
-from vbterrier.frames.notebook import Panel
+from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.queries import queries_frame
 from vbterrier.frames.ranges import score_bounds
 from vbterrier.frames.results import Shown
@@ -64,6 +64,11 @@ class QuerySample(Shown):
         by = f"{self.method}, {'with' if self.replace else 'without'} replacement"
         by += f", {n_strata} strata" if n_strata > 1 else ""
         return f"{len(self)} of {self.n_queries:,} queries; {by}; seed {self.seed}"
+
+    def _verdict(self) -> Iterator[str]:
+        where = f" of {len(self.strata)} strata" if len(self.strata) > 1 else ""
+        how = f"{self.method}, {'with' if self.replace else 'without'} replacement, seed {self.seed}"
+        yield f"{len(self)} of {counted(self.n_queries, 'query')}{where} are drawn ({how})."
 
     def _panels(self) -> Iterator[Panel]:
         yield Panel("Queries", self.queries)

@@ -177,7 +177,7 @@ class JudgeAudit(Shown):
     def _caveats(self) -> Iterator[Caveat]:
         for row in self.verdicts.to_dict("records"):
             for finding in filter(None, row["findings"].split("; ")):
-                yield Caveat(row["judge"], finding, serious=NOT_TRUSTED in (row["order"], row["levels"]))
+                yield Caveat(row["judge"], f"{finding}.", serious=NOT_TRUSTED in (row["order"], row["levels"]))
 
     def to_frame(self) -> pd.DataFrame:
         """Return ``verdicts``: a row per judge."""

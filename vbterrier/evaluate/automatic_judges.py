@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,7 +44,11 @@ def judge_correlations(
     """Correlations of the leaderboard of each automatic judge with that of the judgments."""
     rows: list[tuple[Any, ...]] = []
     for judge, judge_labels in automatic.items():
-        fixed, labelled, compared = _leaderboard_scores(judge, judge_labels, names), [], collections
+        fixed, labelled, compared = (
+            _leaderboard_scores(judge, judge_labels, names, collections[0].members),
+            [],
+            collections,
+        )
         if fixed is None:
             labelled = [_labelled_scores(judge, each, judge_labels, measure, on_topics, scale) for each in collections]
             compared = [_on_topics(*pair) for pair in zip(collections, labelled, strict=True)]
@@ -79,12 +84,16 @@ def _correlations(truth: Floats, estimate: Floats) -> tuple[float, float, float]
     return correlation.tau, correlation.tau_ap, rank_biased_overlap(truth, estimate)
 
 
-def _leaderboard_scores(judge: str, source: Any, names: list[str]) -> Floats | None:
-    """The leaderboard of an automatic judge, if it is given as scores of systems."""
+def _leaderboard_scores(judge: str, source: Any, systems: list[str], members: Mapping[str, list[str]]) -> Floats | None:
+    """The leaderboard of an automatic judge, if it is given as scores of systems, or of the runs of each."""
     if is_frame(source) and {"name", "value"} <= set(frame_of(source, judge).columns):
         frame = frame_of(source, judge)
         source = dict(zip(frame["name"], frame["value"], strict=True))
-    if is_frame(source) or not hasattr(source, "items") or not set(names).intersection(source):
+    if is_frame(source) or not hasattr(source, "items"):
+        return None
+    runs = {name: [name] if name in source else members.get(name, [name]) for name in systems}
+    names = [*chain.from_iterable(runs.values())]
+    if not set(names).intersection(source):
         return None
     without = [name for name in names if name not in source]
     if without:
@@ -96,7 +105,7 @@ def _leaderboard_scores(judge: str, source: Any, names: list[str]) -> Floats | N
     if not np.isfinite(scores).all():
         name = names[int(np.argmin(np.isfinite(scores)))]
         raise InputError(f"automatic judge {judge!r}: the score of {name!r} is {source[name]}, wanted a finite number")
-    return scores
+    return np.array([np.mean([float(source[run]) for run in same]) for same in runs.values()])
 
 
 def _labelled_scores(

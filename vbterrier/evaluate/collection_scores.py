@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -59,6 +59,8 @@ class Collection:
     labels: MachineLabels | None = None
     # The score that a measure of the E family estimates, in words.
     estimand: str = ""
+    # The runs of each system: several if their rankings are equal on all collections.
+    members: dict[str, list[str]] = field(default_factory=dict)
 
     @property
     def topics(self) -> list[str]:
@@ -129,18 +131,16 @@ def collections_of_runs(
     duplicates: str,
     scale: tuple[int, int] | None,
     system: str | None = None,
-    *,
-    merges: bool = False,
 ) -> list[Collection]:
     """Collections from runs and judgments, in the order of their names.
 
-    ``merges``: runs with the same rankings become one system, whose name has theirs, as ``"a = b"``.
+    Runs with the same rankings are one system, whose name has theirs, as ``"a = b"``.
     """
     parts = by_collection(runs, qrels)
     loaded = {name: loaded_runs(part, duplicates, system) for name, (part, _) in parts.items()}
     _require_same_systems(loaded)
-    if merges:
-        loaded = merged_runs(loaded)
+    members = systems_by_ranking(loaded)
+    loaded = {name: {of: part[same[0]] for of, same in members.items()} for name, part in loaded.items()}
     collections = []
     # Sorted, so that results do not depend on the order of collections.
     for name in sorted(parts):
@@ -151,14 +151,14 @@ def collections_of_runs(
         require_spellings(target, loaded[name], machine, which)
         if machine is not None:
             warn_of_uneven_labels(machine, loaded[name], measure.params.get("cutoff") or DEPTH)
-        collections.append(
-            evaluated_collection(name, _on_judged_topics(loaded[name], target), target, measure, on_topics, machine)
-        )
+        on_judged = _on_judged_topics(loaded[name], target)
+        collection = evaluated_collection(name, on_judged, target, measure, on_topics, machine)
+        collections.append(replace(collection, members=members))
     return collections
 
 
-def merged_runs(loaded: Mapping[str, dict[str, Run]]) -> dict[str, dict[str, Run]]:
-    """Runs by collection, where systems with the same rankings in all collections are one."""
+def systems_by_ranking(loaded: Mapping[str, dict[str, Run]]) -> dict[str, list[str]]:
+    """The runs of each system, from runs by collection: those with the same rankings in all collections are one."""
     rankings: dict[Any, list[str]] = {}
     names = list(next(iter(loaded.values())))
     # Sizes first, since rankings of different sizes differ.
@@ -168,11 +168,8 @@ def merged_runs(loaded: Mapping[str, dict[str, Run]]) -> dict[str, dict[str, Run
         key = (sizes[name], *(_digest(runs[name]) for runs in loaded.values())) if several else name
         rankings.setdefault(key, []).append(name)
     if len(rankings) < 2:  # noqa: PLR2004 - a ranking needs two systems
-        return dict(loaded)
-    return {
-        collection: {" = ".join(same): runs[same[0]] for same in rankings.values()}
-        for collection, runs in loaded.items()
-    }
+        return {name: [name] for name in names}
+    return {" = ".join(same): same for same in rankings.values()}
 
 
 def _digest(run: Run) -> str:

@@ -27,7 +27,7 @@ from vbterrier.evaluate.verdicts import parsed, too_few, verdict_of
 from vbterrier.frames.answer import Caveat
 from vbterrier.frames.contracts import frame_of, is_frame, is_nested_table, systems_of
 from vbterrier.frames.files.reading import evaluated_qrels, read_values
-from vbterrier.frames.notebook import Panel, counted
+from vbterrier.frames.notebook import CORRECTIONS, Panel, counted
 from vbterrier.frames.pictures import Bar, IntervalPicture, Rule
 from vbterrier.frames.queries import queries_of, queries_of_topics, sample_by, warn_of_weights
 from vbterrier.frames.results import Shown
@@ -188,16 +188,18 @@ class Comparison(Shown):
 
 
 def corrected_over(pairs: pd.DataFrame) -> str:
-    """The correction of p-values and the number of tests: 'holm over the 3 tests of each measure, 6 tests in all'."""
-    correction, n_tests = pairs["correction"].iloc[0], int(pairs["n_tests"].max())
+    """The correction of p-values and the number of tests.
+
+    >>> corrected_over(pd.DataFrame({"correction": ["holm"] * 6, "n_tests": 3}))
+    'Holm correction over the 3 tests of each measure, 6 in all'
+    """
+    correction, n_tests, n = pairs["correction"].iloc[0], int(pairs["n_tests"].max()), len(pairs)
     if correction == "none":
-        return f"not corrected, {counted(len(pairs), 'test')}"
+        return f"not corrected, {counted(n, 'test')}"
     if n_tests == 1:
-        of_measures = f" of each measure, {len(pairs)} tests in all" if len(pairs) > 1 else ""
-        return f"not corrected, 1 test{of_measures}"
-    if n_tests == len(pairs):
-        return f"{correction} over {counted(n_tests, 'test')}"
-    return f"{correction} over the {counted(n_tests, 'test')} of each measure, {len(pairs)} tests in all"
+        return "one test" if n == 1 else f"one test of each measure, {n} in all"
+    of = f"{n_tests} tests" if n_tests == n else f"the {n_tests} tests of each measure, {n} in all"
+    return f"{CORRECTIONS.get(correction, correction)} correction over {of}"
 
 
 @with_defaults

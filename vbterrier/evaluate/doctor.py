@@ -10,6 +10,7 @@ import pandas as pd
 
 from vbterrier.errors import InputError, VBTerrierError, agreeing, examples
 from vbterrier.evaluate.inputs import intents_and_tags, is_path, named_runs, quietly, subtopics_of
+from vbterrier.evaluate.unjudged_shares import spread
 from vbterrier.frames.answer import Caveat, sentence
 from vbterrier.frames.columns import QRELS
 from vbterrier.frames.contracts import flatten_qrels, frame_of, in_units, require
@@ -109,10 +110,24 @@ class Diagnosis(Shown):
         if not usable:
             yield f"These files support no measure: {self.support[0].reason}." if self.support else "No measure."
             return
-        yield f"{usable[0].measures} suit these files: {usable[0].reason}."
-        lacking = [item for item in self.support if not item.possible]
-        if lacking:
-            yield f"Not possible: {'; '.join(f'{item.measures} ({item.reason})' for item in lacking)}."
+        names, cut = ", ".join(item.measures for item in usable), f"@{TIE_CUTOFF}"
+        comparable = self.runs[~self.runs["name"].isin(self.other_ids)]
+        shares = comparable.set_index("name")[f"unjudged{cut}"].dropna().to_dict()
+        if "nDCG" not in names:
+            yield f"{usable[0].measures} suit these files: {usable[0].reason}."
+        elif not any(shares.values()):
+            yield f"The first {TIE_CUTOFF} documents of all runs are judged: nDCG{cut} needs no estimate."
+        elif "ENDCG" in names:
+            yield (
+                f"{spread(shares)[2]} of the first {TIE_CUTOFF} documents are unjudged: compare by ENDCG{cut}, with "
+                f"all runs in one call, and report BNDCG{cut} and Unjudged{cut} beside nDCG{cut}."
+            )
+        else:
+            yield (
+                f"{spread(shares)[2]} of the first {TIE_CUTOFF} documents are unjudged, and their relevance cannot be "
+                "estimated without judged non-relevant documents: report "
+                f"RR{cut} and nDCG{cut} with NDCGBound{cut} and Unjudged{cut}."
+            )
 
     def _caveats(self) -> Iterator[Caveat]:
         for note in self.notes:
@@ -263,10 +278,11 @@ def judgment_notes(runs: Mapping[str, Run], judgments: Judgments, *, with_depth:
     of_run = np.append(shares_of_runs, 0.0)[evidence.distinct]
     notes: list[JudgmentNote] = []
     if ks > LEAST_KS:
-        shallow = int(np.argmax(np.append(shares[:TIE_CUTOFF] < SHALLOW * shares[0], True)))
+        top = shares[:TIE_CUTOFF]
+        shallow, last = int(np.argmax(np.append(top < SHALLOW * top[0], True))), np.flatnonzero(~np.isnan(top))[-1]
         text = (
-            f"the judgments look like a pool cut at rank {shallow}; measures with larger cutoffs, and AP, depend on "
-            "estimates"
+            f"{top[0]:.0%} of the documents at rank 1 are judged and {top[last]:.0%} of those at rank {last + 1}, and "
+            f"the share falls after rank {shallow}; measures with larger cutoffs, and AP, depend on estimates"
         )
         notes.append(JudgmentNote(text, serious=True))
     elif sigma < LEAST_SIGMA:

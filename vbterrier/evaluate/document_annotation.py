@@ -182,7 +182,7 @@ class AnnotatedScores(Shown):
         es = self.intervals[self.intervals["measure"].str.startswith("ES")]
         half = float((es["high"] - es["low"]).max() / 2)
         if half > 0 and self.n_annotated < self.n_documents:
-            parts.append(f"{self.more(half / 2):,} more for +-{half / 2:.2g} instead of +-{half:.2g}")
+            parts.append(f"{self.more(half / 2):,} more would narrow intervals from ±{half:.2g} to ±{half / 2:.2g}")
         return "; ".join(parts)
 
     def _panels(self) -> Iterator[Panel]:

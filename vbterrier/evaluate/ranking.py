@@ -141,7 +141,8 @@ class SystemRanking(Shown):
         return IntervalPicture(f"mean {one['measure']}, {100 * one['level']:g}% intervals", tuple(bars))
 
     def _panels(self) -> Iterator[Panel]:
-        yield Panel("Systems by expected rank", self.systems, value="mean")
+        ranks = {column: self.systems[column].map("{:g}".format) for column in ("rank_low", "rank_high")}
+        yield Panel("Systems by expected rank", self.systems.assign(**ranks), value="mean")
         yield Panel("Differences a - b", self.pairs, value="diff", rule=0, heads=2)
 
     def _figures(self) -> Figures:

@@ -185,6 +185,9 @@ class ReleaseGate(Shown):
             return f"With {sure}: {criteria}."
         if self.decision == FAIL:
             return f"With {sure}, this does not hold: {criteria}."
+        if row["withheld"]:
+            holds = "holds" if row["withheld"] == PASS else "does not hold"
+            return f"If unjudged documents are non-relevant, this {holds} with {sure}: {criteria}."
         return f"Neither shown nor refuted with {sure}: {criteria}."
 
     def advice(self) -> list[str]:
@@ -217,6 +220,8 @@ class ReleaseGate(Shown):
         how = f"{_difference(row)}, {queries}"
         if row["decision"] == PASS:
             return f"{name} is {claim}: {how}"
+        if row["withheld"]:
+            return f"unjudged documents leave open whether {name} is {claim}: {how}"
         if row["decision"] == UNKNOWN:
             return f"{queries} do not show whether {name} is {claim}: {_difference(row)}"
         if row["high"] < -row["margin"]:
@@ -267,8 +272,10 @@ class ReleaseGate(Shown):
         return {"forest": self._differences}
 
     def _differences(self) -> dict[str, Any]:
-        frame = self.pairs.rename(columns={"counted": "value"})
-        return {"intervals": frame.assign(name=frame["name"] + " - " + frame["baseline"])}
+        frame, margin = self.pairs.rename(columns={"counted": "value"}), float(self.pairs["margin"].iloc[0])
+        names, measures = frame["name"] + " - " + frame["baseline"], "new - baseline, " + frame["measure"]
+        rules = {"no difference": 0.0} | ({"margin": -margin} if margin else {})
+        return {"intervals": frame.assign(name=names, measure=measures), "rules": rules}
 
     def _panels(self) -> Iterator[Panel]:
         rule = -self.pairs["margin"].iloc[0]
@@ -328,7 +335,7 @@ def _side_by_side(release: ReleaseScores, pair: tuple[str, str], worst: pd.DataF
 
 def _shown_rows(frame: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     """The columns that readers compare, and the one that limits are of; the verdict has the others in words."""
-    constant = [
+    unused = [
         "advice",
         "reason",
         "guarantee",
@@ -353,7 +360,9 @@ def _shown_rows(frame: pd.DataFrame) -> tuple[pd.DataFrame, str]:
         "n_needed": "queries needed",
         "low_full": "lower limit with losses in full",
     }
-    shown = shown.drop(columns=constant, errors="ignore").rename(columns=names)
+    unused += ["misses_heavy"] * (not frame["misses_heavy"].any())
+    unused += ["n_effective"] * bool((frame["n_effective"] == frame["n_qids"]).all())
+    shown = shown.drop(columns=unused, errors="ignore").rename(columns=names)
     if (frame["counted"] == frame["diff"]).all():
         return shown.drop(columns="counted"), names["diff"]
     cut = f"losses cut at {frame['worst_loss'].iloc[0]:g}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from itertools import chain, combinations, pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -197,7 +197,7 @@ class Leaderboard(Shown):
         return IntervalPicture(axis, tuple(bars), (Rule(float(one["mean"]), "leader"),))
 
     def _figures(self) -> Figures:
-        ranks = {"rank": "expected_rank", "rank_low": "low", "rank_high": "high"}
+        ranks = {"rank_low": "low", "rank_high": "high"}
         plain = self.systems.drop(columns=["low", "high"])
         means = self.systems.rename(columns={"mean": "value", "n_draws": "n_resamples"})
         return {
@@ -224,12 +224,12 @@ class Leaderboard(Shown):
 
 def _batch_sentence(batch: pd.DataFrame) -> str:
     """A sentence on the change that the next judgments are expected to bring."""
-    first, last = batch.iloc[0], batch.iloc[-1]
-    n = counted(len(batch), "judgment")
-    return (
-        f"The next {n}, of {counted(batch['qid'].nunique(), 'topic')}, are expected to narrow the interval of a mean "
-        f"from ±{first['width_before'] / 2:.3f} to ±{last['width_after'] / 2:.3f}."
-    )
+    before, after = (f"±{width / 2:.3f}" for width in (batch["width_before"].iloc[0], batch["width_after"].iloc[-1]))
+    several = f"{len(batch)} judgments, of {counted(batch['qid'].nunique(), 'topic')}, are"
+    change = f"narrow the interval of a mean from {before} to {after}"
+    if before == after:
+        change = f"narrow the interval of a mean, {before}, by less than 0.001"
+    return f"The next {several if len(batch) > 1 else 'judgment is'} expected to {change}."
 
 
 def joined_ranks(frame: pd.DataFrame, low: str, high: str, name: str) -> pd.DataFrame:
@@ -311,7 +311,8 @@ def leaderboard(
 
     Notes
     -----
-    Runs with the same rankings are one system, named ``"a = b"``, unless ``groups`` or ``automatic`` are given.
+    Runs with the same rankings are one system, named ``"a = b"``; a document that only runs of one group retrieve is
+    that group's, and a leaderboard of an automatic judge has the mean score of such runs.
     Intervals of ranks and pairs that differ: :func:`vbterrier.stats.paired_tests.rank_intervals`. With probability
     ``level``, no pair of systems without a common letter is in the wrong order. Scores of leaderboards of
     automatic judges use the same measure. The interval of a correlation is one of its expectation over leaderboards of
@@ -354,11 +355,10 @@ def leaderboard(
         if not isinstance(parsed, UnjudgedMeasure):
             require_means([str(parsed)])
             refuse_ratios([str(parsed)], "vbterrier.compare")
-        # Groups and scores of automatic judges are those of single runs.
-        how: dict[str, Any] = {"system": data.system, "merges": groups is None and not automatic}
-        collections = collections_of_runs(runs, qrels, parsed, labels, on_topics, duplicates, scale, **how)
+        collections = collections_of_runs(runs, qrels, parsed, labels, on_topics, duplicates, scale, data.system)
     names = sorted(collections[0].scores.names)
-    members = None if groups is None else run_groups(groups, names)
+    of_systems = collections[0].members.values()
+    group_of = None if groups is None else run_groups(groups, sorted(chain.from_iterable(of_systems)))
     sources = _sources(collections, uncertainty)
     rankings = {source: ranked_systems(collections, names, source, **options) for source in sources}
     main = rankings[uncertainty]
@@ -373,7 +373,7 @@ def leaderboard(
         systems,
         pd.concat([rankings[source][_RANKS] for source in sources], ignore_index=True),
         _by_collection(collections, list(systems["name"])),
-        reusability(collections, parsed, members, main, uncertainty, pool_cutoff, progress=progress, **options),
+        reusability(collections, parsed, group_of, main, uncertainty, pool_cutoff, progress=progress, **options),
         judge_correlations(collections, parsed, automatic or {}, names, on_topics, scale=scale, **options),
         _batch(collections, parsed, batch, level, on_topics),
     )

@@ -85,9 +85,8 @@ class Answer:
     Examples
     --------
     >>> answer = Answer("By nDCG@10, a scores higher than b.", next="vbterrier report a.run b.run -q qrels.txt")
-    >>> print(answer.head())
+    >>> print(answer)
     By nDCG@10, a scores higher than b.
-    >>> print(answer.foot())
     Next: vbterrier report a.run b.run -q qrels.txt
     """
 
@@ -98,6 +97,12 @@ class Answer:
     evidence: tuple[Finding, ...] = ()
     made_by: str = ""
     decision: str = ""
+
+    def __str__(self) -> str:
+        return "\n".join(filter(None, [self.head(), self.foot()]))
+
+    def _repr_html_(self) -> str:
+        return self.html()
 
     def head(self) -> str:
         """The verdict and the reason, a line each, for the top of a text."""
@@ -194,6 +199,8 @@ def with_warnings(caveats: Iterable[Caveat], messages: Iterable[str]) -> tuple[C
 def grouped(messages: Iterable[str]) -> list[tuple[str, int]]:
     """Return the messages of warnings and their counts; those that differ in a system, ids and numbers are one.
 
+    A message that names its subject has one cause, however often parts of a call give it.
+
     >>> grouped(["run 'a': 1 topic is empty", "run 'b': 3 topics are empty", "tied", "tied"])[1:]
     [('tied', 2)]
     >>> grouped(["run 'a': 1 document is tied", "run 'b': 3 document is tied"])
@@ -210,10 +217,10 @@ def grouped(messages: Iterable[str]) -> list[tuple[str, int]]:
         kinds.setdefault(_kind(rest) if subject else line, []).append((line, subject))
     entries = []
     for alike in kinds.values():
-        (first, _), *others = alike
+        (first, subject), *others = alike
         names = [subject for _, subject in others]
         more = f" (also of {', '.join(names[:_OTHERS])}{f' and {len(names) - _OTHERS} more' * (len(names) > _OTHERS)})"
-        entries.append((first + more * bool(names), counts[first]))
+        entries.append((first + more * bool(names), 1 if subject else counts[first]))
     return entries
 
 

@@ -372,6 +372,8 @@ def _number(value: Any, noun: str) -> str:
     return counted(int(value), noun) if value else ""
 
 
+# Names of corrections in captions.
+CORRECTIONS = {"bonferroni": "Bonferroni", "holm": "Holm", "bh": "Benjamini-Hochberg", "max-t": "max-T"}
 _WORDS: dict[str, Callable[[Any], str]] = {
     "measure": str,
     "n_qids": partial(_number, noun="topic"),
@@ -379,12 +381,13 @@ _WORDS: dict[str, Callable[[Any], str]] = {
     "level": lambda level: f"{100 * level:g}% intervals",
     "method": lambda method: "" if method == "none" else str(method),
     "test": "{} test".format,
-    "correction": lambda by: "p not corrected" if by == "none" else f"p corrected: {by}",
+    "correction": lambda by: "p not corrected" if by == "none" else f"p corrected: {CORRECTIONS.get(by, by)}",
     "n_resamples": partial(_number, noun="resample"),
     "n_draws": partial(_number, noun="draw"),
     "n_simulations": partial(_number, noun="simulation"),
     "n_subsets": partial(_number, noun="subset"),
     "n_permutations": partial(_number, noun="permutation"),
     "seed": "seed {}".format,
+    "estimand": lambda text: f"estimates {text}" if text else "",
     "lists": "rankings {}".format,
 }

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 # Characters of the longest name, and of the axis at least and at most.
 _NAME, _LEAST, _MOST = 28, 24, 60
-_WIDTH, _ROW, _LINE = 520, 24, 15
+# Units of the axis of SVG, which fits into a narrow screen beside short names, and of its rows and lines.
+_AXIS, _ROW, _LINE = 300, 24, 15
 # Units that a character, or a character of SVG's text, is wide.
 _CHARACTER = 7.2
 _ROUNDING = 1e-9
@@ -101,7 +102,8 @@ class IntervalPicture:
         """The picture as inline SVG, in the colour of the surrounding text."""
         low, high = self.span()
         left = round(_CHARACTER * max((len(_shortened(bar.name)) for bar in self.bars), default=0) + 16, 1)
-        right, top = _WIDTH - 20, 7 + _LINE * len(self.rules)
+        right, top = round(left + _AXIS, 1), 7 + _LINE * len(self.rules)
+        width = round(right + 20)
 
         def at(number: float) -> float:
             return round(left + (min(max(number, low), high) - low) / (high - low) * (right - left), 1)
@@ -111,8 +113,7 @@ class IntervalPicture:
         for line, rule in enumerate(self.rules, 1):
             # Each label has a line of its own, so that those of near rules do not overlap.
             text, x = f"{rule.label} {rule.value:.4g}", at(rule.value)
-            reach = len(text) * _CHARACTER / 2
-            middle = min(max(x, reach), _WIDTH - reach)
+            middle = _within(x, text, width)
             parts.append(f'<path d="M{x} {_LINE * line + 2}V{bottom}" stroke-dasharray="3 3" opacity=".7"/>')
             parts.append(f'<text x="{middle:g}" y="{_LINE * line - 2}" text-anchor="middle">{_html(text)}</text>')
         for place, bar in enumerate(self.bars):
@@ -133,16 +134,22 @@ class IntervalPicture:
             f'<text x="{at(place)}" y="{bottom + 18}" text-anchor="middle">{place:.{digits}f}</text>'
             for place in places
         ]
-        middle = (left + right) / 2
+        middle = _within((left + right) / 2, printable(self.axis), width)
         parts.append(f'<text x="{middle:g}" y="{bottom + 36}" text-anchor="middle">{_html(self.axis)}</text>')
         summary = "; ".join(f"{bar.name} {bar.value:.4f} ({bar.low:.4f} to {bar.high:.4f})" for bar in self.bars)
         drawn = "".join(part.replace("<text ", '<text fill="currentColor" stroke="none" ') for part in parts)
         height = bottom + 44
         return (
-            f'<svg class="picture" role="img" aria-label="{_html(self.axis)}: {_html(summary)}" width="{_WIDTH}" '
-            f'height="{height}" viewBox="0 0 {_WIDTH} {height}" fill="none" stroke="currentColor" font-size="13">'
+            f'<svg class="picture" role="img" aria-label="{_html(self.axis)}: {_html(summary)}" width="{width}" '
+            f'height="{height}" viewBox="0 0 {width} {height}" fill="none" stroke="currentColor" font-size="13">'
             f"{drawn}</svg>"
         )
+
+
+def _within(x: float, text: str, width: float) -> float:
+    """The middle of a text that is as near to a place as its width allows."""
+    reach = len(text) * _CHARACTER / 2
+    return max(min(x, width - reach), reach)
 
 
 def limits(intervals: Iterable[tuple[float, float, float]], rules: Iterable[float] = ()) -> tuple[float, float]:

@@ -119,7 +119,7 @@ class Shown:
             verdict,
             " ".join(reasons),
             "" if call is None else self._next(call),
-            with_warnings(self._caveats(), () if call is None else call.warnings),
+            with_warnings(self._caveats(), () if call is None else map(call.worded, call.warnings)),
             tuple(self._evidence()),
             "" if call is None else call.text(),
             self._decision(),

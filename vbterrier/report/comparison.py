@@ -16,7 +16,7 @@ from vbterrier.frames.answer import MARKS
 from vbterrier.report import latex
 from vbterrier.report.captions import best_rows, measures_sentence, methods_of
 from vbterrier.report.latex import MOST, brackets, by_measure, fixed
-from vbterrier.report.tables import captioned, escaped, interval_texts, joined_ends, rendered
+from vbterrier.report.tables import captioned, escaped, interval_texts, joined_ends, rendered, with_answer
 from vbterrier.stats.noninferiority import FAIL, UNKNOWN
 
 if TYPE_CHECKING:
@@ -124,8 +124,8 @@ def comparison_report(
 ) -> str:
     """Systems, pairs and notes as text, in papers below the verdicts; csv and json hold the frames with all digits.
 
-    JSON is one object (verdict, systems, pairs, flags). ``systems``: for csv, which holds one frame: the systems, with
-    counts of missing topics, instead of the pairs. ``compact``: :func:`compact_table`, with its ``options``.
+    JSON is one object (verdict, systems, pairs, flags, caveats). ``systems``: for csv, which holds one frame: the
+    systems, with counts of missing topics, instead of the pairs. ``compact``: :func:`compact_table`, with ``options``.
     """
     if compact:
         return compact_table(result, style, **options)
@@ -135,14 +135,11 @@ def comparison_report(
     if style == "json":
         frames = {"systems": means, "pairs": result.pairs, "flags": result.flags}
         frames |= {"segments": result.segments} if len(result.segments) else {}
-        parts = {name: json.loads(rendered(frame, style)) for name, frame in frames.items()}
+        parts: dict[str, Any] = {name: json.loads(rendered(frame, style)) for name, frame in frames.items()}
+        parts["caveats"] = [one._asdict() for one in result.answer().caveats]
         return json.dumps({"verdict": verdicts(result), **parts}, indent=2, ensure_ascii=False)
-    above = [escaped(line, style) for line in verdicts(result)]
-    if style == "latex":
-        # Verdicts are comments for the author, captions are for readers.
-        return "\n\n".join(["\n".join(f"% {line}" for line in above), *_for_papers(result, means, style)])
-    if style == "markdown":
-        return "\n\n".join([*above, *_for_papers(result, means, style)])
+    if style in ("latex", "markdown"):
+        return with_answer("\n\n".join(_for_papers(result, means, style)), result, style)
     shown = (_systems(result, means), ("missing", "topics")), (_pairs(result), ("won/lost/tied", "effect"))
     tables = (rendered(table, style, drop=drop).strip("\n") for table, drop in shown)
     return "\n\n".join([*tables, *_segments(result, style), "\n".join(_notes(result))])
@@ -243,7 +240,7 @@ def compact_table(
         raised = frame["mark"].map(lambda mark: rf"\textsuperscript{{{latex.escaped(mark)}}}" if mark else "")
         escaped_names = {name: latex.escaped(text) for name, text in shown.items()}
         body = by_measure(frame.assign(cell=texts + raised), [], escaped_names)
-        return captioned(body, style, caption, "tab:means")
+        return with_answer(captioned(body, style, caption, "tab:means"), result, style)
     wide = pd.DataFrame({"system": list(shown.values())})
     bold: list[tuple[int, str]] = []
     for measure, part in frame.groupby("measure", sort=False):
@@ -259,7 +256,9 @@ def compact_table(
         wide[measure] = (means + " " + of_measure["mark"].fillna("")).str.rstrip().to_numpy()
         bold += [(row, str(measure)) for row, best in enumerate(of_measure["best"].eq(True)) if best]
     text = rendered(wide, style, caption=caption, label="tab:means", bold=bold)
-    return "\n".join([text, *map(printable, caption)]) if style == "table" else text
+    if style == "table":
+        return "\n".join([text, *map(printable, caption)])
+    return with_answer(text, result, style) if style == "markdown" else text
 
 
 _CELL = ["name", "measure", "value"]

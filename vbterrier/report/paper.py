@@ -37,6 +37,7 @@ from vbterrier.report.tables import (
     rendered,
     summary,
     width,
+    with_answer,
 )
 from vbterrier.stats.replicas import excludes_its_score
 
@@ -75,7 +76,9 @@ def scores_report(scores: Scores, style: str, *, topics: bool = False) -> str:
         caption = [f"Tagging: {TAGGING}."]
         table = rendered(scores.tagging, style, caption=caption, label="tab:tagging")
         parts.append(f"\n{table}\n{TAGGING}" if style == "table" else table)
-    return ("\n" if style == "table" else "\n\n").join(parts)
+    if style == "table":
+        return "\n".join(parts)
+    return with_answer("\n\n".join(parts), scores, style)
 
 
 def _means(scores: Scores, style: str) -> str:

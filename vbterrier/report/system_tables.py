@@ -249,7 +249,7 @@ def leaderboard_caption(board: Leaderboard, *, part: str = "") -> list[str]:
         *([f"{PARTS[part][0]}."] if part else []),
         f"{one['measure']} over {counted(one['n_qids'], 'topic')}.",
         f"Intervals, {100 * one['level']:g}%: {one['method']}, {one['n_draws']} draws, seed {one['seed']}.",
-        "Systems that share a letter do not differ; all others do, simultaneously for all pairs.",
+        "Systems that share a letter do not differ significantly; all others do, simultaneously for all pairs.",
     ]
 
 

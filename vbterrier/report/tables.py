@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from vbterrier.evaluate.scores import Scores
     from vbterrier.frames.notebook import Panel
+    from vbterrier.frames.results import Shown
 
 
 FORMATS = ("table", "csv", "json", "latex", "markdown")
@@ -363,6 +364,20 @@ def _lists(scores: Scores) -> str:
     if len(names) == 1:
         return f"; rankings of all systems: {next(iter(names))}"
     return "; rankings " + ", ".join(f"{kind}: {group}" for kind, group in names.items())
+
+
+def with_answer(tables: str, result: Shown, style: str) -> str:
+    """Tables for a paper with the answer of their result: in LaTeX as comments for the author."""
+    answer = result.answer()
+    above = [escaped(line, style) for line in [answer.verdict, *answer.reason.split("\n")] if line]
+    # Captions have some of the caveats.
+    caveats = [
+        one for one in answer.caveats if escaped(one.text.rstrip("."), style).casefold() not in tables.casefold()
+    ]
+    below = [f"{'Serious caveat' if one.serious else 'Caveat'}: {escaped(one.line(), style)}" for one in caveats]
+    if style == "latex":
+        return "\n\n".join(["\n".join(f"% {line}" for line in [*above, *below]), tables])
+    return "\n\n".join([*above, tables, *(["\n".join(f"- {line}" for line in below)] if below else [])])
 
 
 def escaped(text: object, style: str) -> str:

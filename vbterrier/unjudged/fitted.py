@@ -183,7 +183,7 @@ class EvidenceModel(Shown):
         elif self._ends_with_its_runs(fitted):
             reason = (
                 f"the judgments seem to end at rank {evidence.depth} and to come from these runs alone, which do not "
-                "show what others find (pool_cutoff= states the depth)"
+                "show what others retrieve; pool_cutoff= states the depth"
             )
         elif _is_shallow(fitted) and fitted.relevance_of_unjudged > _RISING:
             reason = (

@@ -327,7 +327,7 @@ def _warn_of_few(labels: MachineLabels, judgments: Judgments) -> None:
     if 0 < each < LEAST_LABELLED:
         warn(
             f"labels: {each:.1f} judged documents a topic have a label; below {LEAST_LABELLED}, labels can raise the "
-            "error of estimates: judge more documents, or compare with the estimate without labels="
+            "error of estimates: judge more documents, or compare with the estimate from judgments alone"
         )
 
 

@@ -87,10 +87,21 @@ def test_a_diagnosis_names_the_measures_to_use_and_notes_by_severity():
     qrels = pd.DataFrame({"qid": "q1", "docno": ["a", "b"], "label": [1, 0]})
     run = pd.DataFrame({"qid": "q1", "docno": ["a", "c"], "score": [2.0, 1.0]})
     diagnosis = diagnose({"mine": run, "other": run.assign(docno=["c", "d"])}, qrels)
-    first, second = diagnosis._verdict()
-    assert first.startswith("BNDCG, BRBP, ")
-    assert "suit these files: documents are unjudged, so report these beside nDCG." in first
-    assert second.startswith("Not possible: VB, ES, VarPenalty, TopIntent (no intents")
+    assert list(diagnosis._verdict()) == [
+        (
+            "50.0% (mine) to 100.0% (other) of the first 10 documents are unjudged: compare by ENDCG@10, with all runs "
+            "in one call, and report BNDCG@10 and Unjudged@10 beside nDCG@10."
+        )
+    ]
+    judged = diagnose({"mine": run.head(1)}, qrels)
+    assert list(judged._verdict()) == ["The first 10 documents of all runs are judged: nDCG@10 needs no estimate."]
+    positive = diagnose({"mine": run}, qrels[qrels["label"] > 0])
+    assert list(positive._verdict()) == [
+        (
+            "50.0% of the first 10 documents are unjudged, and their relevance cannot be estimated without judged "
+            "non-relevant documents: report RR@10 and nDCG@10 with NDCGBound@10 and Unjudged@10."
+        )
+    ]
     assert {(caveat.about, caveat.serious) for caveat in diagnosis._caveats()} <= {
         ("Judgments", False),
         ("Run 'mine'", False),
@@ -103,7 +114,9 @@ def test_a_serious_note_is_a_serious_caveat(demo_files):
     runs = [demo_files / f"{name}.run" for name in ("lexical", "dense", "words")]
     diagnosis = diagnose(runs, demo_files / "qrels.txt")
     serious = [caveat.text for caveat in diagnosis._caveats() if caveat.serious]
-    assert serious[0].startswith("The judgments look like a pool cut at rank 9")
+    assert serious[0].endswith(
+        "and the share falls after rank 9; measures with larger cutoffs, and AP, depend on estimates."
+    )
     assert len(serious) == len(diagnosis.serious) == 2 < len(diagnosis.notes)
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 # Axes: the parameter of measures that they show, and their label.
-AXES = {"k": ("cutoff", "cutoff k"), "alpha": ("alpha", "α, weight of the variance penalty")}
+AXES = {"k": ("cutoff", "cutoff"), "alpha": ("alpha", "α, weight of the variance penalty")}
 
 
 def curve(

@@ -11,6 +11,7 @@ from vbterrier.errors import InputError, ParameterError, examples, excerpt, near
 from vbterrier.evaluate import verdicts
 from vbterrier.evaluate.comparison import Comparison
 from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.notebook import CORRECTIONS
 from vbterrier.kernels.tolerances import PROBABILITY_ROUNDING
 from vbterrier.report import captions
 from vbterrier.report.plots import elements, style
@@ -171,16 +172,20 @@ def _labels(rows: pd.DataFrame, space: float) -> list[str]:
 
 def _caption_parts(frame: pd.DataFrame) -> list[str]:
     """Parts of the caption: topics, tests, intervals and flags."""
-    tests = [f"{test}, {correction}" for test, correction in elements.kinds(frame, "test", "correction")]
+    tests = [
+        test if correction == "none" else f"{test}, {CORRECTIONS.get(correction, correction)} correction"
+        for test, correction in elements.kinds(frame, "test", "correction")
+    ]
     sure, flagged = int(frame["significant"].sum()), frame.loc[frame["flagged"], "pair"].nunique()
     ways = [
-        f"{100 * level:g}%: {method}" for level, method in elements.kinds(frame.dropna(subset="low"), "level", "method")
+        f"{100 * level:g}% intervals: {method}"
+        for level, method in elements.kinds(frame.dropna(subset="low"), "level", "method")
     ]
     drawn = [f"{n:,} resamples, seed {seed}" for n, seed in elements.kinds(frame, "n_resamples", "seed") if n]
     return [
         verdicts.counted(frame["n_qids"], "topic"),
-        f"filled: significant ({sure} of {len(frame)}; {' and '.join(tests)})",
-        f"intervals {' and '.join(ways)}" if ways else "no intervals",
+        f"filled: significant ({sure} of {verdicts.counted(len(frame), 'pair')}; {' and '.join(tests)})",
+        " and ".join(ways) or "no intervals",
         " and ".join(drawn),
         f"{_FLAGGED} a system that retrieved nothing for most topics ({flagged})" if flagged else "",
     ]

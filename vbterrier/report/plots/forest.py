@@ -17,6 +17,8 @@ from vbterrier.report.plots import style
 from vbterrier.report.plots.elements import few, limits_of, points_in_rows
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from vbterrier.report.plots.style import Names
 
 
@@ -32,6 +34,7 @@ def forest(
     measure: Names = None,
     method: Names = None,
     sort: bool = False,
+    rules: Mapping[str, float] | None = None,
     ax: Any = None,
     width: float = style.COLUMN,
 ) -> Any:
@@ -47,6 +50,9 @@ def forest(
         mark; all by default.
     sort
         Sort by the first measure, highest first, instead of keeping the order of the frame.
+    rules
+        Values to mark by dotted lines, by their meaning, as ``{"no difference": 0, "margin": -0.02}``; the caption has
+        both.
 
     Examples
     --------
@@ -81,6 +87,8 @@ def forest(
         texts, data = captions.short([str(part["measure"].iloc[0]) for part in series])
         if any(getattr(verdicts.parsed(text), "NAME", "") == "VB" for text in texts):
             drawn.axvline(0, color=style.INK, linewidth=0.6, zorder=1)
+        for value in (rules or {}).values():
+            drawn.axvline(value, color=style.INK, linewidth=0.6, linestyle=":", zorder=1)
         drawn.hlines(range(len(names)), 0, 1, transform=drawn.get_yaxis_transform(), color=style.RULE, lw=0.5, zorder=0)
         places = {name: at for at, name in enumerate(names)}
         marks = [
@@ -97,7 +105,9 @@ def forest(
             labels = [f"{text}, {method}" for text, method in zip(texts, methods, strict=True)]
             labels = texts if n_measures == len(texts) else methods if n_measures == 1 else labels
             style.legend(drawn, marks, labels, space)
-        style.caption(drawn, captions.provenance(frame), data, captions.absent(frame["value"], frame["low"], "hollow"))
+        dotted = ", ".join(f"{value:g} ({meaning})" for meaning, value in (rules or {}).items())
+        notes = data, f"dotted: {dotted}" if dotted else "", captions.absent(frame["value"], frame["low"], "hollow")
+        style.caption(drawn, captions.provenance(frame), *notes)
     return drawn
 
 

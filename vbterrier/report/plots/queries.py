@@ -286,7 +286,7 @@ def _caption_parts(frame: pd.DataFrame, target: float, assurance: str | None) ->
     bands = " and ".join(f"{100 * level:g}%" for level in levels)
     notes = [
         f"dashed: power {target:g}"
-        + ("" if assurance is None else f", with the interval of the number of queries{assurance}"),
+        + ("" if assurance is None else f"; dotted: number of queries{assurance}; thick: its interval"),
         " and ".join(f"{test} test at {1 - level:.3g}" for test, level in kinds(frame, "test", "level")),
     ]
     if not frame["n_pilot"].any():

@@ -32,9 +32,9 @@ def rank_uncertainty(ranking: Any, probabilities: Any = None, *, ax: Any = None,
     Parameters
     ----------
     ranking
-        Columns name, mean (score, printed right of the row), expected_rank (from 1), low and high (ranks; NaN for no
-        interval), level, and for the caption measure, method, n_qids, n_draws, seed; the ``ranks()`` of
-        :func:`vbterrier.evaluate.ranking.rank_systems`.
+        Columns name, mean (score, printed right of the row), expected_rank (from 1) or rank (by the means), low and
+        high (ranks; NaN for no interval), level, and for the caption measure, method, n_qids, n_draws, seed; the
+        ``ranks()`` of :func:`vbterrier.evaluate.ranking.rank_systems`.
     probabilities
         Columns name, rank, prob: the probability that a system has a rank, 0 for missing ranks; the
         ``rank_probabilities`` of the same result.
@@ -46,7 +46,9 @@ def rank_uncertainty(ranking: Any, probabilities: Any = None, *, ax: Any = None,
     >>> [label.get_text() for label in ax.get_yticklabels()]
     ['dense', 'bm25']
     """
-    frame = _ranking_of(ranking)
+    table = frame_of(ranking, "ranking")
+    point = "rank" if "rank" in table.columns and "expected_rank" not in table.columns else "expected_rank"
+    frame = _ranking_of(table.rename(columns={point: "expected_rank"}))
     n = len(frame)
     shares = None if probabilities is None else _shares(probabilities, frame)
     row = float(np.clip(style.PAGE / max(n, 1), 0.075, 0.17))
@@ -84,9 +86,12 @@ def rank_uncertainty(ranking: Any, probabilities: Any = None, *, ax: Any = None,
         drawn.set_xlabel("rank")
         levels = frame.loc[frame["low"].notna(), "level"].unique()
         interval = f", line: {' and '.join(f'{100 * level:g}%' for level in levels)} interval" if len(levels) else ""
-        notes = verdicts.counted(n, "system"), f"point: expected rank{interval}"
+        notes = (
+            verdicts.counted(n, "system"),
+            f"point: {'rank of the mean' if point == 'rank' else 'expected rank'}{interval}",
+        )
         hollow = captions.absent(frame["expected_rank"], frame["low"], "hollow")
-        style.caption(drawn, *notes, hollow, shades, captions.origin(frame_of(ranking, "ranking")))
+        style.caption(drawn, *notes, hollow, shades, captions.origin(table))
     return drawn
 
 
