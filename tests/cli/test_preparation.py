@@ -346,4 +346,4 @@ def test_a_few_documents_are_annotated_on_the_command_line(command, refused, tmp
     code, out, _ = command(*arguments, *texts)
     assert "tags are mostly guesses: systems are not ordered (no annotations by people)" in " ".join(out.split())
     refused([*arguments, "-n", 10], 2, "-n: wanted --documents, the texts to annotate, and --output")
-    refused([*arguments, "-o", "x.csv"], 2, "--output and --design are those of a draw: give -n")
+    refused([*arguments, "-o", "x.csv"], 2, "--output and --design apply to a draw: give -n")

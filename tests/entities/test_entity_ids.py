@@ -260,7 +260,7 @@ def test_a_saved_model_reports_other_links_of_its_documents(tmp_path):
     first = tags["docno"].iloc[0]
     others = tags.assign(entity_id=tags["entity_id"].mask(tags["docno"] == first, "Q77"))
     n = tags["docno"].nunique()
-    message = rf"of {n} documents of the training, 1 have others \(.*{first}.*\); use the same linker"
+    message = rf"1 of {n} documents of the training have others \(.*{first}.*\); use the same linker"
     with pytest.warns(DegenerateWarning, match=message):
         EntitySelector.load(tmp_path, link_pool(run, others))
 

@@ -145,7 +145,7 @@ def test_trectools_takes_the_depth(demo):
     assert any("nDCG@10, judged to depth 20" in note for note in made.results("ENDCG@10").notes)
     assert made.get("nDCG@10") > 0
     model = vbterrier.unjudged.fit(frames, judged)
-    with pytest.raises(ParameterError, match="pool_cutoff=: is that of a fit"):
+    with pytest.raises(ParameterError, match="pool_cutoff= applies to fits"):
         vbterrier.VBTrecEval.from_frames(frames["dense"], judged, model=model, pool_cutoff=20)
     with pytest.raises(ParameterError, match="pool_cutoff=0"):
         vbterrier.VBTrecEval.from_frames(frames["dense"], judged, pool_cutoff=0)

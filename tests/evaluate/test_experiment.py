@@ -787,9 +787,9 @@ def test_estimates_use_all_runs_of_the_experiment(frames, topics, qrels, tmp_pat
     saved_means = pd.read_csv(tmp_path / "aggregated.csv")
     assert saved_means.set_index("name")["model"].to_dict() == dict.fromkeys(systems, digest)
     assert saved_means["ENDCG@10"].tolist() == pytest.approx(averages["ENDCG@10"].tolist(), rel=1e-15)
-    # Values by another model do not compare with those of the folder.
+    # Values by another model are not comparable with those of the folder.
     others = {"a": frames["lexical"], "b": frames["dense"]}
-    with pytest.raises(InputError, match=f"has values by the models '{digest}'.*do not compare: use another save_dir"):
+    with pytest.raises(InputError, match=f"has values by the models '{digest}'.* not comparable: use another save_dir"):
         ran(Experiment, others, topics, qrels, ["ENDCG@10"], save_dir=tmp_path)
 
 

@@ -157,7 +157,7 @@ def test_systems_and_columns_of_parts_are_checked_across_parts(remote, collectio
     means = vbterrier.score({"run": systems}, qrels, ["nDCG@10"], execution=execution).means()
     assert list(means.index) == ["a", "b"]
     other = written(tmp_path / "columns", [first, second.assign(rank=1)])
-    with pytest.raises(FileError, match=r"part-1\.parquet.*must be alike"):
+    with pytest.raises(FileError, match=r"part-1\.parquet.*must have the same columns"):
         vbterrier.score({"run": other}, qrels, ["nDCG@10"], execution=execution)
 
 

@@ -222,7 +222,7 @@ REFUSALS = [
         ("BNDCG(compat='ecir23')", "BNDCG(compat='ecir23'): looks at the whole rankings of all topics at once, which memory= is there to avoid; give a cutoff, as @100, or leave out memory= and resume="),
         ("NDCGBound(max_grade=3)", "NDCGBound(max_grade=3): looks at the whole rankings of all topics at once, which memory= is there to avoid; give a cutoff, as @100, or leave out memory= and resume="),
         ("RelCov", "RelCov: looks at the whole rankings of all topics at once, which memory= is there to avoid; give a cutoff, as @100, or leave out memory= and resume="),
-        ("LinkingF1", "LinkingF1: an answer a query fits into memory; leave out memory= and resume="),
+        ("LinkingF1", "LinkingF1: one answer of each query fits into memory; leave out memory= and resume="),
         error=ParameterError,
     ),
     # Comparisons
@@ -278,7 +278,7 @@ REFUSALS = [
         (lambda: leaderboard(RUNS, QRELS, "nDCG@10", budget=3), ParameterError, "nDCG@10: wanted a measure of the B or E family, as 'ENDCG@10', which has a distribution over the grades of unjudged documents"),
         (lambda: leaderboard(score(RUNS, QRELS, "P@1"), groups={}), ParameterError, "groups: found values, which have no judgments; give runs and qrels"),
         (lambda: leaderboard({"a": RUNS, "b": {"good": GOOD}}, {"a": QRELS, "b": QRELS}), "collections 'a' and 'b' have different systems ('bad'): wanted each system on each collection; leave out the system or the collection"),
-        (lambda: leaderboard(RUNS, {"a": QRELS}), "qrels: of collections 'a'; wanted runs by the same names, as {'dl19': {'bm25': run}, 'dl20': {'bm25': run}}"),
+        (lambda: leaderboard(RUNS, {"a": QRELS}), "qrels: have the collections 'a'; wanted runs by the same names, as {'dl19': {'bm25': run}, 'dl20': {'bm25': run}}"),
         (lambda: leaderboard(RUNS, QRELS, automatic={"llm": QRELS.assign(qid="x" + QRELS["qid"])}), "automatic judge 'llm': no label for 2 of 2 topics ('q1', 'q2'); use the same ids of topics"),
     ),
     # Judgments

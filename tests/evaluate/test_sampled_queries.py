@@ -219,7 +219,7 @@ def test_a_covariate_of_more_queries_narrows_the_limit_and_states_both():
     assert row["low_without"] == pytest.approx(plain["low"])
     assert row["low"] > plain["low"] + 0.003
     assert row["method"] == "one-sided, t, unseen losses, covariate"
-    with pytest.warns(DegenerateWarning, match="known for the rated queries alone, for which it has no use"):
+    with pytest.warns(DegenerateWarning, match="known for the rated queries only, so that it adds nothing"):
         gate(new, old, qrels, table(covariate=d.to_numpy()), covariate="earlier")
 
 

@@ -303,7 +303,7 @@ def test_ranges_of_the_papers_table_6(runs, complete):
 
 def test_other_measures_can_be_the_truth(runs, complete):
     left = subsample_qrels(complete, 0.4, 1)
-    message = r"1 estimators have another cutoff than the true score, P@5, as 'more', P@10"
+    message = r"1 estimators have another cutoff than the true score P@5, such as \'more\' .P@10."
     with pytest.warns(DegenerateWarning, match=message):
         result = simulate(
             runs, complete, incomplete=[("thin", left)], measure="P@5", estimators={"lower": "P@5", "more": "P@10"}

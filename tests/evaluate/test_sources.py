@@ -104,7 +104,8 @@ def test_datasets_are_judgments_and_tags_too(demo, tmp_path):
 def test_parts_of_other_columns_and_folders_of_folders_are_refused(demo, sources, tmp_path):
     run, qrels, _ = demo
     run.drop(columns="rank").to_parquet(sources["folder"] / "part-2.parquet", index=False)
-    with pytest.raises(InputError, match=r"part-2\.parquet.*must be alike.*found qid, docno, score, rank, name before"):
+    message = r"part-2\.parquet.*must have the same columns.*found qid, docno, score, rank, name before"
+    with pytest.raises(InputError, match=message):
         vbterrier.score({"a": sources["folder"]}, qrels, [nDCG @ 10])
     with pytest.raises(InputError, match=r"no file in .*hive.*partitioning='hive'"):
         vbterrier.score({"a": tmp_path / "hive"}, qrels, [nDCG @ 10])

@@ -124,7 +124,7 @@ def test_what_measures_read_of_parquet_is_kept(tmp_path):
     frame.assign(rank=1)[KEYS].to_parquet(tmp_path / "bare.parquet")
     assert rows(blocks([tmp_path / "bare.parquet"], 1000)) == as_read(tmp_path / "bare.parquet")
     (tmp_path / "b.run").write_text("q1 Q0 d1 1 2.5 t\n")
-    with pytest.raises(FileError, match="must be alike"):
+    with pytest.raises(FileError, match="must have the same columns"):
         list(blocks([tmp_path / "a.parquet", tmp_path / "b.run"], 1000))
 
 

@@ -300,7 +300,7 @@ def test_tags_of_a_file_serve_measures_and_link_pools(file):
     run = pd.DataFrame({"qid": ["q", "r"], "docno": ["d1", "d2"], "score": [2.0, 1.0]})
     intents = pd.DataFrame({"qid": ["q", "q", "r"], "entity_id": [PARIS, "other", BONN], "prob": [0.75, 0.25, 1.0]})
     path = file(NIF.replace("http://example.org/d1#", "d1#"))
-    with pytest.warns(DegenerateWarning, match="give no tags"):
+    with pytest.warns(DegenerateWarning, match="1 mention without an entity gives no tags"):
         result = vbterrier.score(
             {"mine": run}, None, ["ES@1"], intents=intents, tags=path, inference=Inference(n_resamples=2)
         )
@@ -879,7 +879,7 @@ BAD = {
         NIF_HEAD + phrase(0, 5, PARIS, more="  itsrdf:taConfidence 'high' ;\n"),
         "itsrdf:taConfidence is 'high', wanted a number",
     ),
-    "Turtle without documents": (NIF_HEAD.replace("isString", "x"), "is Turtle, but no NIF: wanted documents"),
+    "Turtle without documents": (NIF_HEAD.replace("isString", "x"), "is Turtle, but not NIF: wanted documents"),
     "NIF in XML": (f'<?xml version="1.0"?>\n<rdf:RDF xmlns:nif="{NIF_HEAD[14:77]}">', "is NIF in RDF/XML"),
     "a short list of REL": (
         '{"d1": [[0, 5, "P", "P", 1, 1, "L"]]}\n{"d1": [[9, 5, "P"]]}',

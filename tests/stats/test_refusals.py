@@ -170,7 +170,7 @@ REFUSALS = [
     *refusals(
         "a frontier",
         lambda table, options: pareto_frontier(table, **options),
-        (FRONTIER.iloc[1:], {}, InputError, r"of RelCov@20, 1 topic .'q0'. without a value for some run"),
+        (FRONTIER.iloc[1:], {}, InputError, r"some run has no RelCov@20 for 1 topic .'q0'."),
         (
             FRONTIER.query("name != 'r3' or measure == 'RelCov@20'"),
             {},

@@ -490,7 +490,7 @@ def link(
     if match is not None:
         if pairs or unanswered != "nothing" or multiple != "raise":
             raise ParameterError(
-                "--match: leave out --pairs, --unanswered and --multiple-answers, which are of queries"
+                "--match: leave out --pairs, --unanswered and --multiple-answers, which apply to queries"
             )
         deliver(
             vbterrier.linking.mention_report(systems, correct, match=match, n_best=n_best, **options), style, output

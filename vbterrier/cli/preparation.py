@@ -460,7 +460,7 @@ def documents(
         echo(f"{output}: {task!r}; {about}: the instructions")
         return
     if output is not None or design != "auto":
-        raise ParameterError("--output and --design are those of a draw: give -n, the number of documents to annotate")
+        raise ParameterError("--output and --design apply to a draw: give -n, the number of documents to annotate")
     scores = vbterrier.evaluate.annotated_scores(runs, topics, annotations=annotations, level=level, **inputs)
     if save_tags is not None:
         vbterrier.frames.write_tags(scores.tags, save_tags)

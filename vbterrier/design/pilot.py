@@ -221,7 +221,7 @@ def pilot_of(source: Any, pair: Sequence[str] | None, measure: str | None, queri
     """
     if not hasattr(source, "columns"):
         if pair is not None or measure is not None or queries is not None:
-            raise ParameterError("pair, measure and queries are those of a V frame: leave them out for differences")
+            raise ParameterError("pair, measure and queries apply to V frames: leave them out for differences")
         return Pilot(source), ""
     tables = {view.measure: view for view in table_on_own_topics(source).views()}
     if measure is None and len(tables) != 1:

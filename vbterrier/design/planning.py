@@ -366,7 +366,7 @@ def queries_needed(
             "assurance needs a pilot, whose standard deviation is uncertain; give one, or plan for high"
         )
     if pilot is None and data.queries is not None:
-        raise ParameterError("queries: without a pilot, their weights and clusters have no differences; give values")
+        raise ParameterError("queries: weights and clusters need the differences of a pilot; give values")
     sample, of = (None, measure or "") if pilot is None else pilot_of(pilot, pair, measure, data.queries)
     if of:
         require_difference("delta", delta, of)

@@ -65,7 +65,7 @@ def warn_of_other_links(stage: str, saved: Mapping[str, str], given: Mapping[str
     changed = [docno for docno, digest in given.items() if saved[docno] != digest]
     if changed:
         warn(
-            f"{stage}: links are not those of the training: of {len(given)} documents of the training, {len(changed)} "
+            f"{stage}: links are not those of the training: {len(changed)} of {len(given)} documents of the training "
             f"have others ({examples(changed)}); use the same linker, or train the stage on these links"
         )
 

@@ -543,6 +543,6 @@ def _warn_of_mixture(mixed: pd.DataFrame, margin: float) -> None:
         if most["neither"] - least["neither"] > _UNEVEN:
             warn(
                 f"judge {judge!r}: {most['neither']:.0%} of the documents of {most['name']} up to the cutoff have "
-                f"neither a label nor a judgment, of {least['name']} {least['neither']:.0%}: the judge alone treats "
-                "them as non-relevant; label the documents of all systems"
+                f"neither a label nor a judgment, and {least['neither']:.0%} of those of {least['name']}: scores by "
+                "the judge alone treat them as non-relevant; label the documents of all systems"
             )

@@ -532,7 +532,7 @@ def by_collection(runs: Any, qrels: Any) -> dict[str, tuple[Any, Any]]:
         return {"": (runs, qrels)}
     if not hasattr(runs, "items") or set(runs) != set(qrels) or not all(qrels):
         raise InputError(
-            f"qrels: of collections {examples(qrels)}; wanted runs by the same names, as "
+            f"qrels: have the collections {examples(qrels)}; wanted runs by the same names, as "
             "{'dl19': {'bm25': run}, 'dl20': {'bm25': run}}"
         )
     return {str(name): (runs[name], qrels[name]) for name in qrels}
@@ -545,7 +545,7 @@ def _topics_by_collection(topics: Any, names: Collection[str]) -> dict[str, Any]
             raise InputError(f"topics: wanted those of each collection by its name: {examples(names)}")
         return dict.fromkeys(names, topics)
     if set(topics) != set(names):
-        raise InputError(f"topics: of collections {examples(topics)}; wanted those of {examples(names)}")
+        raise InputError(f"topics: have the collections {examples(topics)}; wanted {examples(names)}")
     return dict(topics)
 
 

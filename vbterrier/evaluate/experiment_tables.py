@@ -257,7 +257,7 @@ class ExperimentValues:
         if undefined and of_means:
             more = f"; and {len(undefined) - _LISTED} more" if len(undefined) > _LISTED else ""
             warn(
-                f"topics, of {self.n_judged}, for which a measure is undefined and which its mean leaves out: "
+                f"means leave out topics for which their measure is undefined (of {self.n_judged} topics): "
                 f"{'; '.join(undefined[:_LISTED])}{more}"
             )
 
@@ -357,7 +357,8 @@ def merge_into(path: Path, table: pd.DataFrame, models: Sequence[str] = ()) -> N
         if digests and former and former != set(table["model"]) - {""}:
             raise InputError(
                 f"{path}: has values by the models {examples(sorted(former))}, and those of this experiment are by "
-                f"{digests}, which do not compare: use another save_dir, or name one model, as ENDCG(model='name')@10"
+                f"{digests}, which are not comparable: use another save_dir, or name one model, as "
+                "ENDCG(model='name')@10"
             )
         table = pd.concat([table, old], ignore_index=True) if len(old) else table
     with replacing(path) as file:

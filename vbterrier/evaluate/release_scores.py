@@ -494,7 +494,10 @@ def covariates_of(
                 "wanted it for all of them, and for others"
             )
         if len(column) == len(rated):
-            warn(f"covariate={kind!r} is known for the rated queries alone, for which it has no use")
+            warn(
+                f"covariate={kind!r} is known for the rated queries only, so that it adds nothing; give its values for "
+                "other queries, too"
+            )
     return columns
 
 

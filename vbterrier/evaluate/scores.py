@@ -539,7 +539,7 @@ def _queries_table(
         raise ParameterError(f"score: pool={pool!r} has no weights, clusters or segments of queries; leave out queries")
     others = [str(measure) for measure in measures if not is_mean(measure)]
     if others:
-        raise ParameterError(f"score: {', '.join(others)}: no mean over queries, and so without weights; leave it out")
+        raise ParameterError(f"score: {', '.join(others)} is no mean over queries and has no weights; leave it out")
     if interval != UNSEEN:
         raise ParameterError(f"score: interval={interval!r} has no weights, clusters or segments; use {UNSEEN!r}")
     return queries_of(queries, qids, call="score", honoured=("weight", "cluster", "segment"))

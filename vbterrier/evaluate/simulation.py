@@ -385,8 +385,8 @@ def simulate(
     other = [one for one in chosen if one.point.params.get("cutoff") != target_measure.params.get("cutoff")]
     if other:
         warn(
-            f"{len(other)} estimators have another cutoff than the true score, {target_measure}, as {other[0].name!r}, "
-            f"{other[0].point}: give them its cutoff"
+            f"{len(other)} estimators have another cutoff than the true score {target_measure}, such as "
+            f"{other[0].name!r} ({other[0].point}): give them its cutoff"
         )
     complete = target_of(qrels, None, None)
     truths = {

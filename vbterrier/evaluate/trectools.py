@@ -103,7 +103,7 @@ class VBTrecEval(TrecEval):  # type: ignore[misc]
         if runs is not None and model is not None:
             raise ParameterError("runs=, model=: a model is fitted to runs or given; leave one of them out")
         if pool_cutoff is not None and model is not None:
-            raise ParameterError("pool_cutoff=: is that of a fit; give it to vbterrier.unjudged.fit")
+            raise ParameterError("pool_cutoff= applies to fits; give it to vbterrier.unjudged.fit")
         self._runs = _with_run(self._name, frame, runs)
 
     @classmethod

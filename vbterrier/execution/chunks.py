@@ -72,7 +72,7 @@ def planned(measures: Sequence[ir_measures.Measure]) -> MeasurePlan:
     depths = {measure: _depth(measure) for measure in measures}
     for measure, depth in depths.items():
         if isinstance(measure, LinkingMeasure):
-            raise ParameterError(f"{measure}: an answer a query fits into memory; leave out memory= and resume=")
+            raise ParameterError(f"{measure}: one answer of each query fits into memory; leave out memory= and resume=")
         if depth is None and isinstance(measure, Measure):
             _require_topicwise(measure)
     last = tuple(measure for measure, depth in depths.items() if depth is not None)

@@ -95,7 +95,7 @@ def _require_one_model(frame: pd.DataFrame, where: str) -> None:
         measure = odd["measure"].iloc[0]
         first, second = models.loc[models["measure"] == measure, "model"].iloc[:2]
         raise InputError(
-            f"{where}: values of {measure} by the models {first!r} and {second!r}, which do not compare: score all "
+            f"{where}: values of {measure} by the models {first!r} and {second!r}, which are not comparable: score all "
             "systems in one call, or with one model="
         )
 

@@ -259,7 +259,7 @@ def models_of(
     cutoffs = [measure.cutoff for measure in estimated if not measure["model"]]
     if cutoffs and model is not None:
         if labels is not None or pool_cutoff is not None:
-            raise ParameterError("labels=, pool_cutoff=: are those of a fit; give them to vbterrier.unjudged.fit")
+            raise ParameterError("labels= and pool_cutoff= apply to fits; give them to vbterrier.unjudged.fit")
         models[""] = evidence_model(model)
     elif cutoffs:
         deepest = None if None in cutoffs else max(cutoff for cutoff in cutoffs if cutoff is not None)

@@ -166,8 +166,7 @@ def _means(values: pd.DataFrame, measure: str) -> tuple[pd.Series[float], int]:
     if table.isna().any(axis=None):
         odd = table.index[table.isna().any(axis=1)]
         raise InputError(
-            f"values: of {measure}, {agreeing(len(odd), 'topics')} ({examples(odd)}) without a "
-            "value for some run; means over "
+            f"values: some run has no {measure} for {agreeing(len(odd), 'topics')} ({examples(odd)}); means over "
             "different topics are not comparable: keep the topics that all runs have"
         )
     return table.mean(), len(table)

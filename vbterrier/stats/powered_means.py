@@ -221,9 +221,8 @@ def _labelled_scores(
     if unscored.any():
         name, measure = labelled.loc[unscored, ["name", "measure"]].iloc[0]
         raise InputError(
-            f"labelled: {unscored.sum()} labels are of queries ({examples(labelled.loc[unscored, 'qid'].unique())}) "
-            f"without a score in predicted, the first of {measure} of {name!r}; score all queries, also the labelled "
-            "ones"
+            f"labelled: {unscored.sum()} labels have queries ({examples(labelled.loc[unscored, 'qid'].unique())}) "
+            f"without a score in predicted, first {measure} of {name!r}; score all queries, also the labelled ones"
         )
     return scores.merge(pairs, on="measure").merge(labelled[[*keys, "truth"]], how="left", on=keys)
 

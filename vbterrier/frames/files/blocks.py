@@ -135,7 +135,7 @@ def require_alike(path: Path, columns: Sequence[str], others: Sequence[str]) -> 
     """Check that a file of a run has the columns of the files before it."""
     if list(columns) != list(others):
         problem = f"{', '.join(columns)}, found {', '.join(others)} before"
-        raise FileError(path, f"one of several files of a run, which must be alike: has columns {problem}")
+        raise FileError(path, f"the files of a run must have the same columns: this one has {problem}")
 
 
 def amount(name: str, value: Any, least: int = LEAST_MEMORY) -> int:

@@ -91,7 +91,7 @@ def _nodes(source: Source) -> dict[str, dict[str, list[str]]]:
             is_address = isinstance(value, rdflib.URIRef)
             about.setdefault(name, []).append(str(value).removeprefix(_BASE if is_address else ""))
     if not any("isString" in about for about in nodes.values()):
-        raise FileError(source.path, "is Turtle, but no NIF: wanted documents, nodes with nif:isString")
+        raise FileError(source.path, "is Turtle, but not NIF: wanted documents, nodes with nif:isString")
     # A graph has no order.
     return {subject: {name: sorted(values) for name, values in nodes[subject].items()} for subject in sorted(nodes)}
 
