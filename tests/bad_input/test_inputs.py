@@ -453,7 +453,7 @@ def test_diversity_judgments_for_adhoc_measures_are_an_error_with_the_remedy():
 @pytest.mark.filterwarnings("ignore:an interval over topics:vbterrier.errors.DegenerateWarning")
 def test_diversity_judgments_given_to_ndcg_are_warned_of_once_with_what_to_use():
     with pytest.warns(
-        DegenerateWarning, match="the last one would win; flatten them with .*flatten_qrels, or use"
+        DegenerateWarning, match="only the last one would count; flatten them with .*flatten_qrels, or use"
     ) as record:
         score(ONE, SUBTOPICS, ["nDCG@10"])
     assert len([item for item in record if "flatten" in str(item.message)]) == 1

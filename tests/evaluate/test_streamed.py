@@ -233,7 +233,7 @@ def test_a_topic_larger_than_the_memory_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr(streaming, "_PER_TOPIC", 2**15)
     run, qrels = made(3, 400)
     for kind in ("run", "shuffled"):
-        with pytest.raises(InputError, match=r"run 'mine': topic 'q.' alone holds .* ask for more memory"):
+        with pytest.raises(InputError, match=r"run 'mine': topic 'q.' alone holds .* give a larger memory="):
             scored({"mine": as_files(run, tmp_path, kind)}, qrels, ["AP"], execution=Execution(memory=2**26))
 
 

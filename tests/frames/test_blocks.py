@@ -196,7 +196,7 @@ def test_chunks_and_parts_hold_every_row_once(tmp_path, order, n_bytes, n_parts)
 def test_what_is_larger_than_the_memory_truncated_or_endless_is_refused(tmp_path):
     (tmp_path / "a.run").write_text("".join(lines_of(2, 100)))
     assert len(list(chunks(blocks([tmp_path / "a.run"], 500), 10_000, "run 'a'"))) == 2
-    with pytest.raises(InputError, match=r"run 'a': topic 'q0' alone holds .* ask for more memory"):
+    with pytest.raises(InputError, match=r"run 'a': topic 'q0' alone holds .* give a larger memory="):
         list(chunks(blocks([tmp_path / "a.run"], 500), 1_000, "run 'a'"))
     path = written(tmp_path, "gz", "".join(lines_of(50, 20)))
     path.write_bytes(path.read_bytes()[:-40])

@@ -62,7 +62,7 @@ def neighbours_of(similarities: Any, intents: Intents, *, name: str = "similarit
     kept = (other >= 0) & (one != other)
     if len(frame) and not (other >= 0).any():
         both = (examples(ids.text[:4].to_pylist()) for ids in (left, intents.entity))
-        warn(f"{name}: no pair has two intents of a query: {' against '.join(both)}; no neighbour counts")
+        warn(f"{name}: no pair has two intents of a query: {' against '.join(both)}; similarities change no value")
     ends = {"first": np.minimum(one, other)[kept], "second": np.maximum(one, other)[kept]}
     pairs = pd.DataFrame({**ends, "row": rows[kept], "value": value[rows[kept]]}).sort_values(list(ends), kind="stable")
     clash = pairs.duplicated(list(ends)) & (pairs["value"] != pairs["value"].shift())

@@ -244,8 +244,8 @@ def _adhoc_values(
     of_subtopics = not judges_once(target) and has_subtopics(qrels_of(target))
     if of_subtopics:
         warn(
-            f"{', '.join(map(str, measures))}: the qrels judge documents once a subtopic, and the last one would "
-            "win; flatten them with vbterrier.frames.flatten_qrels, or use diversity measures"
+            f"{', '.join(map(str, measures))}: the qrels judge documents once a subtopic, and only the last one "
+            "would count; flatten them with vbterrier.frames.flatten_qrels, or use diversity measures"
         )
     computed = list(filter(is_computed_here, measures))
     others = [measure for measure in measures if measure not in computed]

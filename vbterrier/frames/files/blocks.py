@@ -274,7 +274,7 @@ def require_size(table: Any, n_bytes: int, limit: int, name: str) -> None:
     if n_bytes > limit:
         raise InputError(
             f"{name}: topic {table['qid'][0].as_py()!r} alone holds {n_bytes:,} bytes or more, and memory= leaves "
-            f"{limit:,} for one topic; ask for more memory (by the ratio of the two), or cut the run, as to 1,000 "
+            f"{limit:,} for one topic; give a larger memory=, by their ratio, or cut the run, as to 1,000 "
             "documents a topic"
         )
 
