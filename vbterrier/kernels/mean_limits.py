@@ -71,8 +71,8 @@ class Moments(NamedTuple):
     def heaviest_unseen(self) -> Moments:
         """The moments for limits of decisions: queries that the sample lacks are heavier than all in it.
 
-        Kish's number takes them for an average of the sample, but a uniform sample of unequal weights lacks the heavy
-        ones, whose weight is that of the tail of its own weights.
+        Kish's number gives them the average weight of the sample. A uniform sample is likely to lack the heaviest
+        queries, whose weight is estimated from the tail of the weights in the sample.
         """
         return self._replace(n_effective=self.n_heaviest)
 
