@@ -273,9 +273,9 @@ def rerank_grid(
     grid
         By family (``overlap``, ``expansion``, ``embedding``, ``propagation``, ``similarity``), a mapping of parameter
         to value or list of values, which are combined; or a list of such mappings. Other parameters have their
-        defaults. A list of grids is the union of their configurations. By default ``RERANK_GRID`` of this module: 437
-        configurations, of which those without resources (vectors; the column ``text``) are omitted, with a warning;
-        scores of entities are at least 0.
+        defaults. A list of grids is the union of their configurations. By default
+        ``vbterrier.evaluate.reranking.RERANK_GRID``: 437 configurations, of which those without resources (vectors;
+        the column ``text``) are omitted, with a warning; scores of entities are at least 0.
     options
         A :class:`vbterrier.evaluate.GridOptions`: ``embeddings``, ``document_embeddings``, ``texts``.
     inference

@@ -121,7 +121,7 @@ def split_parts(intents: Any) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        Columns qid, entity_id (of a part) and prob, with the sum of each query that the intents have.
+        Columns qid, entity_id (of a part) and prob; probabilities of a query have the same sum as those of its intents.
 
     Raises
     ------
