@@ -467,8 +467,8 @@ def _lesson(scores: Scores, rated: Scores, truth: Scores, following: str) -> Ans
     n_topics = int(scores.intervals["n_qids"].iloc[0])
     verdict = (
         f"{NAIVE} prefers {preferred(naive)} ({second} - {first}: {naive:+.3f}) over {n_topics} topics, and complete "
-        f"judgments prefer {preferred(complete)} ({complete:+.3f}): {share:.0%} of the first documents of {second} are "
-        "unjudged, and count as non-relevant."
+        f"judgments prefer {preferred(complete)} ({complete:+.3f}): {share:.0%} of the first 10 documents of {second} "
+        "are unjudged, and count as non-relevant."
     )
     bootstrapped, estimated, after = (
         _differences(scores, BOOTSTRAPPED),
