@@ -545,7 +545,7 @@ def test_complete_judgments_have_the_depth_of_the_option(command, refused, comma
         plan = vbterrier.judge_next(read, qrels, budget=3, data=data)
         answer, out = plan.answer(), " ".join(results[1][1].split())
         assert "3 of 38 unjudged documents" in answer.verdict
-        assert "ENDCG@10 (nDCG@10, judged to depth 20), mean over 2 runs" in answer.verdict
+        assert "the mean ENDCG@10 (nDCG@10, judged to depth 20) of 2 runs" in answer.verdict
         assert answer.verdict in out
         assert answer.reason in out
         # The limits and half the widths of the summary.

@@ -371,7 +371,7 @@ def test_a_plan_says_what_it_is():
     )
     assert result.value == pytest.approx((result.low + result.high) / 2)
     two = plan([system(name, run, qrels, prior="pool") for name in ("one", "other")], 1)
-    assert "90% interval of BNDCG@10, mean over 2 runs: " in two.summary()
+    assert "90% interval of the mean BNDCG@10 of 2 runs: " in two.summary()
 
 
 def test_too_many_documents_are_refused(monkeypatch):

@@ -239,7 +239,7 @@ def compact_table(
         texts = texts.where(~frame["best"], r"\textbf{" + texts + "}")
         raised = frame["mark"].map(lambda mark: rf"\textsuperscript{{{latex.escaped(mark)}}}" if mark else "")
         escaped_names = {name: latex.escaped(text) for name, text in shown.items()}
-        body = by_measure(frame.assign(cell=texts + raised), [], escaped_names)
+        body = by_measure(frame.assign(cell=texts + raised), [], escaped_names, head="system")
         return with_answer(captioned(body, style, caption, "tab:means"), result, style)
     wide = pd.DataFrame({"system": list(shown.values())})
     bold: list[tuple[int, str]] = []

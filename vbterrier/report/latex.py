@@ -146,11 +146,14 @@ def _width(body: str, sign: float) -> float:
 MOST = 4
 
 
-def by_measure(means: pd.DataFrame, ends: Sequence[tuple[str, pd.Series[str]]], shown: Mapping[str, str]) -> str:
+def by_measure(
+    means: pd.DataFrame, ends: Sequence[tuple[str, pd.Series[str]]], shown: Mapping[str, str], *, head: str = "run"
+) -> str:
     """Format a tabular of means.
 
     ``means``: name, measure, cell (LaTeX). ``ends``: rows below the means: a word for each kind of interval, and its
-    cells by name and measure, empty for no interval. ``shown``: names of systems as LaTeX.
+    cells by name and measure, empty for no interval. ``shown``: names of systems as LaTeX. ``head``: the title of
+    their column.
     """
     measures = list(means["measure"].unique())
     cells = means.set_index(["name", "measure"])["cell"]
@@ -163,7 +166,7 @@ def by_measure(means: pd.DataFrame, ends: Sequence[tuple[str, pd.Series[str]]], 
             below = [kind.get((name, measure), "") for measure in measures]
             if any(below):
                 rows.append([rf"{{\scriptsize {text}}}" if text else "" for text in (word, *below)])
-    return tabular(["run", *map(escaped, measures)], rows, "l" + "c" * len(measures))
+    return tabular([head, *map(escaped, measures)], rows, "l" + "c" * len(measures))
 
 
 def fixed(value: float, digits: int = 4) -> str:

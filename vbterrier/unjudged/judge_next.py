@@ -131,7 +131,7 @@ class JudgingPlan(Shown):
         measure = measure_text(self.measure, self.estimand)
         if self.difference is not None:
             return f"{measure}, {' minus '.join(self.difference)}"
-        return measure if self.n_runs == 1 else f"{measure}, mean over {self.n_runs} runs"
+        return measure if self.n_runs == 1 else f"the mean {measure} of {self.n_runs} runs"
 
 
 def plan_judging(
