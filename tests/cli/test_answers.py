@@ -220,17 +220,30 @@ def test_every_command_has_an_example():
 
 
 def test_completed_values_are_the_legal_ones(monkeypatch):
-    from vbterrier.design import planning
+    from vbterrier.cli.preparation import CONVERSIONS, LINKERS
+    from vbterrier.design import planning, sampling
+    from vbterrier.evaluate import ranking, track
     from vbterrier.evaluate.pooling import POOLS
+    from vbterrier.evaluate.release_scores import COVARIATES
     from vbterrier.frames.contracts import CONTRADICTIONS, NEGATIVE
     from vbterrier.frames.ranking import DUPLICATES
     from vbterrier.intents import candidates, joins
+    from vbterrier.linking.mentions import MATCHES
+    from vbterrier.report import system_tables
+    from vbterrier.report.comparison import GATE_FORMATS
     from vbterrier.report.tables import FORMATS
+    from vbterrier.stats import powered_means
+    from vbterrier.stats.noninferiority import GUARANTEES
 
     legal = {"negative": NEGATIVE, "contradictions": CONTRADICTIONS, "duplicates": DUPLICATES, "format": FORMATS}
     legal |= {"pool": POOLS}
     of_command = {"score": legal, "queries power": {"test": planning.TESTS}}
     of_command |= {"intents": {"prob": candidates.PROBS, "join-method": joins.METHODS}}
+    of_command["queries sample"] = {"method": sampling.METHODS}
+    of_command |= {"rank": {"uncertainty": ranking.UNCERTAINTY}, "powered": {"target": powered_means.TARGETS}}
+    of_command["track"] = {"uncertainty": track.SOURCES, "show": [part for part in system_tables.PARTS if part]}
+    of_command["gate"] = {"guarantee": GUARANTEES, "covariate": COVARIATES, "format": GATE_FORMATS}
+    of_command |= {"link": {"match": MATCHES}, "tag": {"linker": LINKERS}, "convert": {"kind": CONVERSIONS}}
     monkeypatch.setenv("_VBTERRIER_COMPLETE", "complete_bash")
     for command, options in of_command.items():
         called = _group()
@@ -251,6 +264,7 @@ def test_completed_values_are_the_legal_ones(monkeypatch):
         ("score -m END", ["ENDCG"]),
         ("score --perturb drop", ["drop-constraints", "drop-candidates"]),
         ("intents --join-method a", ["append"]),
+        ("audit --show c", ["comparison", "calibration"]),
         ("tr", ["track"]),
     ],
 )

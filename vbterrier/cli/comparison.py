@@ -216,8 +216,9 @@ def gate(
     guarantee: Annotated[
         str,
         Option(
+            autocompletion=option.completed(("mean+losses", "any")),
             help="Criteria of PASS: mean+losses (the mean, and the share of large losses) or any (the mean alone, with "
-            "limits for any distribution of differences)."
+            "limits for any distribution of differences).",
         ),
     ] = "mean+losses",
     worst_loss: Annotated[
@@ -231,7 +232,8 @@ def gate(
     covariate: Annotated[
         str | None,
         Option(
-            help="Covariate that narrows limits: labels (differences by --labels) or earlier (column of --queries)."
+            autocompletion=option.completed(("labels", "earlier")),
+            help="Covariate that narrows limits: labels (differences by --labels) or earlier (column of --queries).",
         ),
     ] = None,
     guardrail: Annotated[
@@ -257,7 +259,15 @@ def gate(
     duplicates: option.Duplicates = "error",
     system: option.System = None,
     html: option.Html = None,
-    style: Annotated[str, Option("--format", "-f", help="table, markdown, json or junit.")] = "table",
+    style: Annotated[
+        str,
+        Option(
+            "--format",
+            "-f",
+            autocompletion=option.completed(("table", "markdown", "json", "junit")),
+            help="table, markdown, json or junit.",
+        ),
+    ] = "table",
     resamples: Annotated[int, Option(help="Number of draws of bounded limits.", min=2, metavar="N")] = 10_000,
     seed: option.Seed = 0,
     output: Annotated[
@@ -450,18 +460,33 @@ def link(
     gold: Annotated[Path, Option("--gold", "-g", help="The correct answers: qid, entity_id or NIL.")],
     nil: Annotated[str, Option(help="The text that means no entity.")] = "NIL",
     unanswered: Annotated[
-        str, Option(help="Queries without an answer: nothing (neither link nor NIL) or nil.")
+        str,
+        Option(
+            autocompletion=option.completed(("nothing", "nil")),
+            help="Queries without an answer: nothing (neither link nor NIL) or nil.",
+        ),
     ] = "nothing",
     multiple: Annotated[
-        str, Option("--multiple-answers", help="Queries with several correct entities: raise or any.")
+        str,
+        Option(
+            "--multiple-answers",
+            autocompletion=option.completed(("raise", "any")),
+            help="Queries with several correct entities: raise or any.",
+        ),
     ] = "raise",
     ids: Annotated[
         str | None,
-        Option(help="The id space of all entities: wikidata, dbpedia, wikipedia_title or wikipedia_id."),
+        Option(
+            autocompletion=option.completed(("wikidata", "dbpedia", "wikipedia_title", "wikipedia_id")),
+            help="The id space of all entities: wikidata, dbpedia, wikipedia_title or wikipedia_id.",
+        ),
     ] = None,
     match: Annotated[
         str | None,
-        Option(help="Evaluate mentions that systems find themselves, spans and entities: strong (equal) or weak."),
+        Option(
+            autocompletion=option.completed(("strong", "weak")),
+            help="Evaluate mentions that systems find themselves, spans and entities: strong (equal) or weak.",
+        ),
     ] = None,
     n_best: Annotated[
         int, Option(help="With --match: the candidates of a mention, best first, any of which may be right.")

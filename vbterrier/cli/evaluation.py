@@ -199,7 +199,11 @@ def rank(
     qrels: option.Qrels,
     measure: option.Unjudged = "ENDCG@10",
     uncertainty: Annotated[
-        str, Option(help="Source of uncertainty: unjudged (documents), topics or both.")
+        str,
+        Option(
+            autocompletion=option.completed(("unjudged", "topics", "both")),
+            help="Source of uncertainty: unjudged (documents), topics or both.",
+        ),
     ] = "unjudged",
     draws: Annotated[int, Option(help="Number of draws of all scores.", min=1, metavar="N")] = 2000,
     level: option.Level = 0.9,
@@ -301,13 +305,24 @@ def track(
             metavar="N",
         ),
     ] = None,
-    uncertainty: Annotated[str, Option(help="Source of uncertainty: unjudged, topics, both or collections.")] = "both",
+    uncertainty: Annotated[
+        str,
+        Option(
+            autocompletion=option.completed(("unjudged", "topics", "both", "collections")),
+            help="Source of uncertainty: unjudged, topics, both or collections.",
+        ),
+    ] = "both",
     draws: Annotated[int, Option(help="Number of draws of all scores.", min=2, metavar="N")] = 2000,
     level: option.Level = 0.9,
     labels: option.Labels = None,
     scale: option.Scale = None,
     part: Annotated[
-        str, Option("--show", help="Show one table: systems, ranks, collections, reusability, judges or batch.")
+        str,
+        Option(
+            "--show",
+            autocompletion=option.completed(("systems", "ranks", "collections", "reusability", "judges", "batch")),
+            help="Show one table: systems, ranks, collections, reusability, judges or batch.",
+        ),
     ] = "",
     html: option.Html = None,
     style: Format = "table",

@@ -175,8 +175,25 @@ def audit(
     show: Annotated[
         str | None,
         Option(
+            autocompletion=option.completed(
+                (
+                    "verdicts",
+                    "comparison",
+                    "systems",
+                    "pairs",
+                    "bias",
+                    "calibration",
+                    "agreement",
+                    "without_humans",
+                    "kappa",
+                    "quality",
+                    "mixed",
+                    "needed",
+                    "plan",
+                )
+            ),
             help="Show one table: verdicts, comparison, systems, pairs, bias, calibration, agreement, without_humans, "
-            "kappa, quality, mixed, needed or plan; without it, verdicts and comparison, or systems with csv and json."
+            "kappa, quality, mixed, needed or plan; without it, verdicts and comparison, or systems with csv and json.",
         ),
     ] = None,
     html: option.Html = None,
@@ -241,7 +258,13 @@ def agreement(
     labels: Annotated[
         list[Path], Argument(help="Labels by two or more judges, as PATH or NAME=PATH: qrels, JSON lines, CSV.")
     ],
-    weights: Annotated[str | None, Option(help="Weights of Cohen's kappa: linear or quadratic.")] = None,
+    weights: Annotated[
+        str | None,
+        Option(
+            autocompletion=option.completed(("linear", "quadratic")),
+            help="Weights of Cohen's kappa: linear or quadratic.",
+        ),
+    ] = None,
     level: option.Level = 0.95,
     resamples: option.Resamples = 2000,
     seed: option.Seed = 0,
@@ -268,7 +291,11 @@ def powered(
     ] = None,
     baseline: option.Baseline = None,
     target: Annotated[
-        str, Option(help="Queries of the mean: population (from which these are drawn) or these.")
+        str,
+        Option(
+            autocompletion=option.completed(("population", "these")),
+            help="Queries of the mean: population (from which these are drawn) or these.",
+        ),
     ] = "population",
     weight: Annotated[
         float | None, Option(help="Weight of the score in the estimate [the one with the narrowest interval].")

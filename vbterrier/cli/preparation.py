@@ -47,8 +47,9 @@ Out = Annotated[Path, Option("--output", "-o", help="The file to write; .gz comp
 Linker = Annotated[
     str,
     Option(
+        autocompletion=option.completed(LINKERS),
         help="dictionary (names in the text), queries (also parts of names, misspellings and acronyms), context (also "
-        "the words around them, as in names and attributes), whole (the text is a name) or fuzzy (similar names)."
+        "the words around them, as in names and attributes), whole (the text is a name) or fuzzy (similar names).",
     ),
 ]
 
@@ -92,7 +93,11 @@ def convert(
     source: Annotated[Path, Argument(help="The file to read, in any layout that the commands read.")],
     output: Out,
     kind: Annotated[
-        str, Option(help="Its content: run, qrels, labels, pool (documents to rate) or links (linked mentions).")
+        str,
+        Option(
+            autocompletion=option.completed(("run", "qrels", "labels", "pool", "links")),
+            help="Its content: run, qrels, labels, pool (documents to rate) or links (linked mentions).",
+        ),
     ],
     to: Annotated[
         str,
@@ -284,10 +289,20 @@ def tag(
     candidates: Annotated[
         Path | None, Option("--intents", help="Keep only tags that are candidate intents of some query.")
     ] = None,
-    weights: Annotated[str, Option(help="Weights of tags: binary, or score for the score of the linker.")] = "binary",
+    weights: Annotated[
+        str,
+        Option(
+            autocompletion=option.completed(("binary", "score")),
+            help="Weights of tags: binary, or score for the score of the linker.",
+        ),
+    ] = "binary",
     cutoff: Annotated[int | None, Option(help="Keep this many tags per document.", min=1, metavar="N")] = None,
     on_ties: Annotated[
-        str, Option(help="Mentions with tied candidates: smallest (tag with the smallest id, a guess) or drop.")
+        str,
+        Option(
+            autocompletion=option.completed(("smallest", "drop")),
+            help="Mentions with tied candidates: smallest (tag with the smallest id, a guess) or drop.",
+        ),
     ] = "smallest",
     min_margin: Annotated[
         float, Option(help="The best two candidates of a mention are tied if their scores differ by less.")
@@ -393,7 +408,13 @@ def pack(
     title: Annotated[str, Option(help="Title of the datasheet.")] = "Benchmark of ambiguous queries",
     tags: option.Tags = None,
     min_votes: Annotated[float, Option(help="Smallest share of annotators who label an intent 1.")] = 0.5,
-    probs: Annotated[str, Option(help="Probabilities: votes, or candidates as given.")] = "votes",
+    probs: Annotated[
+        str,
+        Option(
+            autocompletion=option.completed(("votes", "candidates")),
+            help="Probabilities: votes, or candidates as given.",
+        ),
+    ] = "votes",
 ) -> None:
     """Save queries, intents, labels and a datasheet as a set of intents."""
     pairs = [text.partition("=") for text in source]
@@ -425,7 +446,11 @@ def documents(
     ] = None,
     cutoff: Annotated[list[int] | None, Option(help="Cutoff of ES and VB; repeatable [3, 5].", min=1)] = None,
     design: Annotated[
-        str, Option(help="With -n: topics (whole topics), documents (single ones) or auto (topics if small).")
+        str,
+        Option(
+            autocompletion=option.completed(("topics", "documents", "auto")),
+            help="With -n: topics (whole topics), documents (single ones) or auto (topics if small).",
+        ),
     ] = "auto",
     save_tags: Annotated[
         Path | None,

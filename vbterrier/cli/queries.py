@@ -32,8 +32,9 @@ def sample(
     method: Annotated[
         str,
         Option(
+            autocompletion=option.completed(("random-document", "random-mention", "uniform", "weighted")),
             help="random-document (a document, then one of its mentions), random-mention (a mention, then one of its "
-            "documents), uniform or weighted."
+            "documents), uniform or weighted.",
         ),
     ] = "random-document",
     replace: Annotated[bool, Option("--replace", help="Draw with replacement.")] = False,
