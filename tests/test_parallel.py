@@ -21,7 +21,7 @@ from vbterrier.errors import DegenerateWarning, InputError, ParameterError, VBTe
 from vbterrier.execution import parallel
 from vbterrier.execution.distribution import in_threads
 from vbterrier.execution.parallel import mapped
-from vbterrier.execution.pending import Shared, in_processes, windowed
+from vbterrier.execution.pending import Shared, in_processes, results_in_order
 
 
 @pytest.mark.slow
@@ -118,7 +118,7 @@ def test_no_more_is_on_its_way_than_there_is_room_for():
         return first
 
     items = [b"abc", b"de", b"f" * 9, b"", b"g", b"hi", b"jkl"]
-    assert list(windowed(iter(items), send, receive, lambda: 4, max_bytes=5)) == items
+    assert list(results_in_order(iter(items), send, receive, lambda: 4, max_bytes=5)) == items
     assert max(most) == 9, "one that is too large goes alone"
     assert sorted(most)[-2] <= 5
 
@@ -128,13 +128,13 @@ def test_what_was_sent_is_not_lost_when_there_is_no_next_item():
         yield from (1, 2, 3)
         raise LookupError("no fourth")
 
-    results = windowed(items(), abs, lambda first, _: first, lambda: 10)
+    results = results_in_order(items(), abs, lambda first, _: first, lambda: 10)
     assert [next(results) for _ in range(3)] == [1, 2, 3]
     with pytest.raises(LookupError, match="no fourth"):
         next(results)
     with pytest.raises(ZeroDivisionError):
         # An earlier item's own error comes first.
-        list(windowed(items(), abs, lambda first, _: first // 0, lambda: 10))
+        list(results_in_order(items(), abs, lambda first, _: first // 0, lambda: 10))
 
 
 @pytest.mark.slow

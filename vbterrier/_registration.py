@@ -23,9 +23,9 @@ def _text() -> object:
 
 
 def _prose() -> object:
-    from vbterrier.report.tables import folded
+    from vbterrier.report.tables import folded_text
 
-    return folded
+    return folded_text
 
 
 def _table() -> object:

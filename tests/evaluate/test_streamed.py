@@ -18,7 +18,7 @@ from vbterrier.errors import DegenerateWarning, FileError, InputError
 from vbterrier.evaluate.scores import score
 from vbterrier.execution import streaming
 from vbterrier.execution.checkpoint import Journal
-from vbterrier.execution.chunks import Work, planned
+from vbterrier.execution.chunks import Work, measure_plan
 from vbterrier.frames.files import blocks
 from vbterrier.frames.files.blocks import Place, RunBlock
 from vbterrier.frames.files.writing import write_qrels
@@ -54,7 +54,7 @@ def test_kept_ids_are_contiguous_so_that_they_are_held_once(tmp_path):
     run, qrels = made()
     target = EvaluationTarget(qrels)
     path = write(run.sort_values("qid", kind="stable"), tmp_path / "m.run")
-    result = streaming.streamed([path], Work("run 'm'", planned(measures_from("ENDCG@10")), target), memory=2**26)
+    result = streaming.streamed([path], Work("run 'm'", measure_plan(measures_from("ENDCG@10")), target), memory=2**26)
     kept = result.run.frame["docno"].array.__arrow_array__()
     assert kept.num_chunks == 1
     assert result.run.docno.text.buffers()[2].address == kept.chunk(0).buffers()[2].address
@@ -203,15 +203,15 @@ def test_repeated_documents_are_treated_alike_in_chunks(tmp_path, kind):
 
 def test_the_kept_rows_are_few(tmp_path):
     run, qrels = made()
-    work = Work("m", planned(measures_from("BNDCG(prior='pool')@5", "AP")), EvaluationTarget(qrels))
+    work = Work("m", measure_plan(measures_from("BNDCG(prior='pool')@5", "AP")), EvaluationTarget(qrels))
     with pytest.warns(DegenerateWarning, match="tied"):
         result = streaming.streamed([as_files(run, tmp_path, "run")], work, memory=2**26)
     assert result.run.frame.groupby("qid").size().max() == CHECKED_RANKS
     assert set(result.run.topics) == set(run["qid"])
-    estimated = planned(measures_from("ENDCG@5", "nDCG@10", "nDCG@1000", "AP"))
+    estimated = measure_plan(measures_from("ENDCG@5", "nDCG@10", "nDCG@1000", "AP"))
     assert estimated.depth == 100
     assert list(map(str, estimated.at_once)) == ["nDCG@1000", "AP"]
-    assert planned(measures_from("ENDCG@200")).depth == 200
+    assert measure_plan(measures_from("ENDCG@200")).depth == 200
 
 
 def test_empty_and_strange_runs(tmp_path):
@@ -311,16 +311,16 @@ def test_a_full_disk_is_told_of_wherever_it_is_noticed(tmp_path, monkeypatch):
 def test_parted_rows_that_are_gone_or_damaged_are_told_of(tmp_path):
     qid = pa.array(["q1", "q2"] * 50, pa.large_string())
     table = pa.table({"qid": qid, "docno": ["d"] * 100, "score": [1.0] * 100})
-    (file,) = blocks.split([RunBlock(table, Place())], tmp_path, 1)
+    (file,) = blocks.partition([RunBlock(table, Place())], tmp_path, 1)
     whole = (tmp_path / file).read_bytes()
-    assert sum(len(block.table) for block in blocks.parted(tmp_path / file)) == 100
+    assert sum(len(block.table) for block in blocks.part_blocks(tmp_path / file)) == 100
     for content in (b"", whole[:-400]):
         (tmp_path / file).write_bytes(content)
         with pytest.raises(FileError, match=r"0\.arrow: cannot be written or read"):
-            list(blocks.parted(tmp_path / file))
+            list(blocks.part_blocks(tmp_path / file))
     (tmp_path / file).unlink()
     with pytest.raises(FileError, match="No such file"):
-        list(blocks.parted(tmp_path / file))
+        list(blocks.part_blocks(tmp_path / file))
 
 
 KILLED = """

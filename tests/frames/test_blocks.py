@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from vbterrier.errors import FileError, InputError, ParameterError
-from vbterrier.frames.files.blocks import Place, amount, blocks, chunks, parted, split
+from vbterrier.frames.files.blocks import Place, amount, blocks, chunks, part_blocks, partition
 from vbterrier.frames.files.parts import is_parts, parts_of
 from vbterrier.frames.files.reading import read_run
 
@@ -185,9 +185,9 @@ def test_chunks_and_parts_hold_every_row_once(tmp_path, order, n_bytes, n_parts)
     assert results[-1].behind is None
     for old in tmp_path.glob("*.arrow"):
         old.unlink()
-    sizes = split(blocks([path], n_bytes), tmp_path, n_parts)
+    sizes = partition(blocks([path], n_bytes), tmp_path, n_parts)
     assert sum(sizes.values()) == len(set(order))
-    parts = {file: rows(parted(tmp_path / file)) for file in sizes}
+    parts = {file: rows(part_blocks(tmp_path / file)) for file in sizes}
     assert [len(set(part["qid"])) for part in parts.values()] == list(sizes.values())
     every = sorted((row for part in parts.values() for row in zip(*part.values(), strict=True)), key=lambda row: row[2])
     assert every == list(zip(*whole.values(), strict=True))
@@ -213,7 +213,7 @@ def test_another_level_parts_topics_in_another_way(tmp_path):
     for level in (0, 1):
         folder = tmp_path / str(level)
         folder.mkdir()
-        sizes = split(blocks([tmp_path / "a.run"], 100), folder, 4, level)
-        results.append([set(rows(parted(folder / file))["qid"]) for file in sizes])
+        sizes = partition(blocks([tmp_path / "a.run"], 100), folder, 4, level)
+        results.append([set(rows(part_blocks(folder / file))["qid"]) for file in sizes])
     assert results[0] != results[1]
     assert Place() == Place(0, 0, 0)

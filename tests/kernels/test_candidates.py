@@ -65,7 +65,7 @@ def test_edges_of_weights():
     assert softmax(np.array([1e300, -1e300, -5000.0, -5000.0]), topic[[1, 1, 0, 0]], 2).tolist() == [1, 0, 0.5, 0.5]
     assert normalised(np.array([[0.0, 0.0, 2.0]]), np.array([0, 0, 1]), 2).tolist() == [[0.0, 0.0, 1.0]]
     assert candidates.proportional(np.empty(0), none, 0).shape == (0,)
-    assert candidates.kept(np.empty(0), none, none, top=1).shape == (0,)
+    assert candidates.truncation_mask(np.empty(0), none, none, top=1).shape == (0,)
     assert candidates.softened(np.empty(0), 1.0, none, 0).shape == (0,)
 
 
@@ -152,7 +152,7 @@ def test_what_is_kept_is_what_the_textbook_keeps(problem, threshold, top, mass, 
     weights, topic, n = problem
     prob = np.round(candidates.proportional(np.round(weights, 1) + 0.1, topic, n), 12)
     tie = np.array(random.sample(range(len(prob)), len(prob)))
-    kept = candidates.kept(prob, topic, tie, threshold=threshold, top=top, mass=mass)
+    kept = candidates.truncation_mask(prob, topic, tie, threshold=threshold, top=top, mass=mass)
     assert np.flatnonzero(kept).tolist() == textbook_kept(prob, topic, tie, threshold, top, mass)
     assert set(topic[kept].tolist()) == set(range(n)), "no topic is emptied"
 
@@ -160,12 +160,21 @@ def test_what_is_kept_is_what_the_textbook_keeps(problem, threshold, top, mass, 
 def test_masses_are_reached_and_values_equal_in_spite_of_rounding():
     prob = np.array([0.7, 0.1, 0.1, 0.1])
     assert (0.7 + 0.1) + 0.1 < 0.9, "the sum falls short in floats"
-    assert candidates.kept(prob, np.zeros(4, int), np.arange(4), mass=0.9).tolist() == [True, True, True, False]
+    assert candidates.truncation_mask(prob, np.zeros(4, int), np.arange(4), mass=0.9).tolist() == [
+        True,
+        True,
+        True,
+        False,
+    ]
     third = np.full(3, 1 / 3)
-    assert candidates.kept(third, np.zeros(3, int), np.arange(3), threshold=1 / 3 + 1e-13).all()
+    assert candidates.truncation_mask(third, np.zeros(3, int), np.arange(3), threshold=1 / 3 + 1e-13).all()
     alike = np.array([0.4, 0.1 + 0.2, 0.3])
     assert alike[1] > alike[2]
-    assert candidates.kept(alike, np.zeros(3, int), np.array([0, 2, 1]), top=2).tolist() == [True, False, True]
+    assert candidates.truncation_mask(alike, np.zeros(3, int), np.array([0, 2, 1]), top=2).tolist() == [
+        True,
+        False,
+        True,
+    ]
 
 
 def test_leading_axes_are_replicas():
@@ -174,7 +183,7 @@ def test_leading_axes_are_replicas():
     prob = np.stack([candidates.proportional(rng.random(5), topic, 2) for _ in range(6)]).reshape(2, 3, 5)
     delta = rng.random((2, 3, 5))
     calls = {
-        "kept": lambda p, _: candidates.kept(p, topic, tie, top=2, mass=0.8),
+        "kept": lambda p, _: candidates.truncation_mask(p, topic, tie, top=2, mass=0.8),
         "ranks": lambda p, _: candidates.ranks(p, topic, tie),
         "relaxed": lambda p, d: candidates.relaxed(p, d, topic, 2),
         "tempered": lambda p, _: candidates.tempered(p, 0.7, topic, 2),

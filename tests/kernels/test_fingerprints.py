@@ -171,7 +171,7 @@ def test_a_key_tells_apart_topics_and_ids():
 
 @given(st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 5), max_size=40))
 def test_repeated_keys_are_found_side_by_side_in_rising_order(numbers):
-    values = fingerprints.repeated(np.array(numbers, dtype=np.uint64)).tolist()
+    values = fingerprints.repeated_keys(np.array(numbers, dtype=np.uint64)).tolist()
     assert sorted(values) == [place for place, number in enumerate(numbers) if numbers.count(number) > 1]
     met = [numbers[place] for place in values]
     for one, other, first, second in zip(met, met[1:], values, values[1:], strict=False):

@@ -18,7 +18,7 @@ from vbterrier.kernels.mean_limits import (
     lower_limit,
     moments,
     p_value,
-    skewed,
+    skewed_quantiles,
     smallest_number,
     tail_index,
     upper_limit,
@@ -376,7 +376,7 @@ def test_limits_of_many_columns_equal_those_of_each_and_of_every_share(tail):
         exponent = exponents(np.array([tail]))
         t = -special.stdtrit(of.df, np.minimum(tail * np.exp(exponent), 1 - 1e-9))
         unseen = -np.expm1(-exponent / of.n_effective)
-        every = (1 - unseen) * (mean - spread * skewed(t, skewness)) - unseen
+        every = (1 - unseen) * (mean - spread * skewed_quantiles(t, skewness)) - unseen
         np.testing.assert_allclose(limits, np.maximum(every.min(axis=0), -1), atol=1e-11)
 
 

@@ -14,7 +14,7 @@ from vbterrier.evaluate.scores import score
 from vbterrier.frames.ranking import Run, ranked
 from vbterrier.hosts.ir_measures import TO_IR_MEASURES
 from vbterrier.measures.external import OF_FIRST, external_values, is_topicwise, n_decisive, qrels_of
-from vbterrier.measures.target import EvaluationTarget, restricted
+from vbterrier.measures.target import EvaluationTarget, restricted_target
 from vbterrier.measures.text import measures_from
 from vbterrier.settings import Data, Inference
 
@@ -176,12 +176,12 @@ def target():
 
 def test_topics_are_those_asked_for(target):
     runs = {"one": run_of("1", "2"), "other": run_of("2", "3")}
-    assert restricted(target, runs, "common").topics == ["2"]
-    assert restricted(target, runs, "all") is target
+    assert restricted_target(target, runs, "common").topics == ["2"]
+    assert restricted_target(target, runs, "all") is target
     with pytest.raises(InputError, match=r"run 'one' has 2 of the 3 topics.*'1', '3'.*give runs of the same topics"):
-        restricted(target, runs, "same")
+        restricted_target(target, runs, "same")
     with pytest.raises(InputError, match="no topic that all runs and the qrels have in common"):
-        restricted(target, {"one": run_of("1"), "other": run_of("3")}, "common")
+        restricted_target(target, {"one": run_of("1"), "other": run_of("3")}, "common")
 
 
 def test_evaluators_stay_in_their_process(target):

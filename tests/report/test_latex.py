@@ -181,7 +181,7 @@ def test_labels_are_known_to_references(pdflatex, tmp_path):
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_escaped_text_is_ascii_without_commands_of_its_own(name):
-    text = latex.escaped(name)
+    text = latex.escaped_text(name)
     assert text.isascii()
     assert "\n" not in text
     # At the start of a row these would be arguments of the line break above.
@@ -215,5 +215,5 @@ def test_tables_of_sixty_systems_run_over_pages(pdflatex, tmp_path):
     assert all(r"\begin{longtable}" in text for text in results)
     log = compiled(pdflatex, tmp_path, *results, document=DOCUMENT.replace(r"\listoftables", ""))
     assert not re.search(r"(?m)^!|Float too large", log)
-    assert all(latex.escaped(name) in results[0] for name in names)
-    assert latex.floated(results[0].partition("x")[0], ["Short."]).startswith(r"\begin{table}")
+    assert all(latex.escaped_text(name) in results[0] for name in names)
+    assert latex.floating_table(results[0].partition("x")[0], ["Short."]).startswith(r"\begin{table}")

@@ -70,10 +70,10 @@ def test_series_differ_in_more_than_colour():
 def test_numbers_do_not_begin_a_line_of_a_caption():
     text = "2,000 resamples, seed 20261122; mean deviation 9.2 points on average, r = 0.754; n = 12"
     for width in np.linspace(0.9, 3, 40):
-        lines = style.wrapped(text, width, style.SMALL).split("\n")
+        lines = style.wrapped_lines(text, width, style.SMALL).split("\n")
         assert " ".join(lines) == text
         assert not any(line.startswith(("20261122", "=", "0.754", "12")) for line in lines), lines
-    assert style.wrapped("a  b\nseed", 3, style.SMALL) == "a b seed"
+    assert style.wrapped_lines("a  b\nseed", 3, style.SMALL) == "a b seed"
 
 
 @pytest.mark.parametrize("name", [name for name in plots.__all__ if callable(getattr(plots, name))])
@@ -88,7 +88,7 @@ def test_every_figure_takes_axes_and_is_a_column_wide_otherwise(name):
 def test_names_that_would_look_the_same_are_cut_where_they_differ():
     names = ["indri-ql-cata.2012", "indri-ql-catb-filtered.2012", "indri-rm-cata-filtered.2012", "bm25", "bm25"]
     space = 0.55
-    plain = [style.cut(name, space) for name in names]
+    plain = [style.shortened_text(name, space) for name in names]
     assert len(set(plain)) == 2
     shown = style.distinct(names, space)
     assert shown[3:] == ["bm25", "bm25"]

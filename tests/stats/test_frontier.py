@@ -9,7 +9,7 @@ from scipy import stats
 
 from vbterrier.errors import DegenerateWarning
 from vbterrier.kernels.resample import stream
-from vbterrier.stats.frontier import pareto_frontier, pearson_interval, undominated
+from vbterrier.stats.frontier import pareto_frontier, pearson_interval, undominated_mask
 
 QUARTERS = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])
 
@@ -41,7 +41,7 @@ def test_the_frontier_equals_the_comparison_of_every_two_points(points):
         not any(u >= mine_up and d <= mine_down and (u, d) != (mine_up, mine_down) for u, d in points)
         for mine_up, mine_down in points
     ]
-    assert undominated(up, down).tolist() == expected
+    assert undominated_mask(up, down).tolist() == expected
 
 
 def test_runs_keep_their_order_and_their_means():

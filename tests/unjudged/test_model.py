@@ -28,7 +28,7 @@ from vbterrier.unjudged import model as model_module
 from vbterrier.unjudged.draws import GradeDraws
 from vbterrier.unjudged.evidence import evidence_of
 from vbterrier.unjudged.features import features_of
-from vbterrier.unjudged.groups import N_GROUPS, grouped
+from vbterrier.unjudged.groups import N_GROUPS, document_groups
 from vbterrier.unjudged.incomplete import (
     budget_pool,
     hidden_runs,
@@ -769,7 +769,7 @@ def test_groups_of_documents_have_their_mean_features_and_the_variance_of_their_
     model = fit(RUNS, THIN).at(10)
     unjudged = model.evidence.unjudged
     below, ends = ~model.evidence.near[unjudged], np.searchsorted(model.evidence.topic[unjudged], range(N_TOPICS + 1))
-    made, items = grouped(model, below, ends), unjudged[below]
+    made, items = document_groups(model, below, ends), unjudged[below]
     topic = model.evidence.topic[items]
     assert np.diff(made.ends).max() == N_GROUPS
     step = model.steps[0]
@@ -796,7 +796,7 @@ def test_groups_of_documents_have_their_mean_features_and_the_variance_of_their_
         expected = np.cov(logit, ddof=0, aweights=chance) + spread.sum()
         assert made.variances[1][first] == pytest.approx(expected, rel=1e-5)
     monkeypatch.setattr(groups, "_DOCUMENTS", 50)
-    again = grouped(model, below, ends)
+    again = document_groups(model, below, ends)
     assert (again.sizes == made.sizes).all()
     for part, other in zip(again.means + again.variances, made.means + made.variances, strict=True):
         assert part == pytest.approx(other, rel=1e-12, abs=1e-12)

@@ -25,7 +25,7 @@ from vbterrier.cli.commands import Command, CommandGroup, example_of, restored_l
 from vbterrier.cli.options import VERBOSE
 from vbterrier.cli.output import SAID, in_options
 from vbterrier.errors import DegenerateWarning, ParameterError, VBTerrierError, encodable, nearest, printable
-from vbterrier.frames.answer import grouped, text_key
+from vbterrier.frames.answer import message_counts, text_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -130,7 +130,7 @@ def _counted_warnings() -> Iterator[None]:
         yield
     finally:
         SAID.reset(token)
-        for line, n in grouped([message for message in messages if text_key(message) not in shown]):
+        for line, n in message_counts([message for message in messages if text_key(message) not in shown]):
             sys.stderr.write(f"vbterrier: warning: {line}{f' ({n} times)' if n > 1 else ''}\n")
 
 

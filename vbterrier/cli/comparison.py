@@ -168,7 +168,7 @@ def table(
     options |= {"execution": Execution(progress=sys.stderr.isatty())}
     of_means = Inference(level=level, n_resamples=resamples, seed=seed)
     tests = replace(of_means, test=test, correction=correction, family=family)
-    shown = option.renamed(names)
+    shown = option.shown_names(names)
     # Answers of linkers have their own reader.
     is_linking = all(isinstance(measure, LinkingMeasure) for measure in measures_from(*measures))
     systems = dict(systems_of(named_systems(runs))) if is_linking else split_runs(runs, system, extra=False)
@@ -428,7 +428,7 @@ def report(
         measures,
         path=output,
         content=ReportContent(
-            intents=intents, tags=tags, links=links, names=option.renamed(names), title=title, command=command
+            intents=intents, tags=tags, links=links, names=option.shown_names(names), title=title, command=command
         ),
         baseline=option.only("--baseline", baseline),
         data=Data(

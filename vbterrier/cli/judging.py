@@ -334,7 +334,7 @@ def powered(
 
 def _powered_sentences(result: pd.DataFrame) -> Iterator[str]:
     """A sentence for each label and the score that predicts it: the highest estimates with their intervals."""
-    from vbterrier.evaluate.verdicts import counted, listed
+    from vbterrier.evaluate.verdicts import counted, name_list
 
     for (measure, label), rows in result.groupby(["measure", "label"], sort=False):
         first, *others = rows.sort_values("value", ascending=False, kind="stable").to_dict("records")
@@ -342,7 +342,7 @@ def _powered_sentences(result: pd.DataFrame) -> Iterator[str]:
         estimates = [f"{printable(first['name'])} {verb} {_estimate(first, level)}"]
         estimates += [f"{printable(row['name'])} {_estimate(row)}" for row in others]
         n_labelled, n = (counted(rows[column], "query") for column in ("n_labelled", "n_qids"))
-        yield f"By {label}, from labels of {n_labelled} and {measure} of {n}, {listed(estimates)}."
+        yield f"By {label}, from labels of {n_labelled} and {measure} of {n}, {name_list(estimates)}."
 
 
 def _estimate(row: dict[str, Any], level: str = "") -> str:

@@ -226,7 +226,7 @@ def named_paths(flag: str, texts: list[str]) -> dict[str, str]:
     return named
 
 
-def renamed(names: Sequence[str] | None) -> dict[str, str]:
+def shown_names(names: Sequence[str] | None) -> dict[str, str]:
     """Return the names of systems that are shown, by those of their runs, from texts such as ``lexical=BM25``."""
     unnamed = [name for name in names or () if "=" not in name]
     if unnamed:

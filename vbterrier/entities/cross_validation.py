@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from vbterrier.entities.provenance import of_cross_validated, require_independent, unmarked
+from vbterrier.entities.provenance import of_cross_validated, require_independent, without_mark
 from vbterrier.entities.stage import EntityStage, OnEntities
 from vbterrier.errors import InputError, ParameterError, agreeing, examples, whole
 from vbterrier.frames.contracts import frame_of
@@ -238,19 +238,19 @@ class Teaching:
             folds = _equal_folds(self.training, self.seed)
             made = refitted(stage, self.training, self.qrels, folds, seed=self.seed)
             self.fit(stage)
-            return unmarked(made)
+            return without_mark(made)
         parts = {
             name: [self._constant(each) for each in part] if isinstance(part, list) else self._constant(part)
             for name, part in _parts(stage).items()
         }
-        return unmarked(replaced(stage, parts).transform(self.training))
+        return without_mark(replaced(stage, parts).transform(self.training))
 
     def after(self, stage: Any) -> Teaching:
         """Fit a stage, and return what the next stage of a pipeline learns from."""
         training, validation = self.crossed(stage), self.validation
         if validation is not None:
             validation = stage.transform(validation)
-            validation = unmarked(validation) if is_trained(stage) else validation
+            validation = without_mark(validation) if is_trained(stage) else validation
         return replace(self, training=training, validation=validation)
 
     def _constant(self, stage: Any) -> pt.Transformer:
@@ -298,7 +298,7 @@ def refitted(stage: Any, run: Any, qrels: Any, folds: Any, *, seed: int, validat
     made = pd.concat(parts, ignore_index=True) if parts else stage.transform(topics.frame)
     place = {name: at for at, name in enumerate(topics.names)}
     order = np.argsort([place[name] for name in map(str, made["qid"])], kind="stable")
-    return of_cross_validated(unmarked(made.iloc[order].reset_index(drop=True)), made)
+    return of_cross_validated(without_mark(made.iloc[order].reset_index(drop=True)), made)
 
 
 def cross_validated(stage: Any, run: Any, qrels: Any, *, folds: Any = 5, seed: int = 0) -> pd.DataFrame:

@@ -22,7 +22,7 @@ JUDGMENTS = "judgments"
 OTHER, CROSSED, OWN = VALUES = ("other topics", "cross-validated", "own topic")
 
 
-def marked(run: pd.DataFrame, value: str) -> pd.DataFrame:
+def with_mark(run: pd.DataFrame, value: str) -> pd.DataFrame:
     """Return a run with one value of the column for all rows."""
     return run.assign(**{JUDGMENTS: pd.Series(value, index=run.index, dtype="str")})
 
@@ -30,15 +30,15 @@ def marked(run: pd.DataFrame, value: str) -> pd.DataFrame:
 def of_fitted(run: pd.DataFrame, topics: frozenset[str], *sources: pd.DataFrame) -> pd.DataFrame:
     """Mark the run of a model that was fitted on some topics; its sources are its inputs."""
     of_same = run["qid"].astype(str).isin(topics)
-    return carried(run, marked(run[of_same], OWN), marked(run[~of_same], OTHER), *sources)
+    return carried(run, with_mark(run[of_same], OWN), with_mark(run[~of_same], OTHER), *sources)
 
 
 def of_cross_validated(run: pd.DataFrame, *sources: pd.DataFrame) -> pd.DataFrame:
     """Mark the run of models of other topics of the same run; its sources are its inputs."""
-    return carried(run, marked(run, CROSSED), *sources)
+    return carried(run, with_mark(run, CROSSED), *sources)
 
 
-def unmarked(run: pd.DataFrame) -> pd.DataFrame:
+def without_mark(run: pd.DataFrame) -> pd.DataFrame:
     """Return a run without the column."""
     return run.drop(columns=JUDGMENTS, errors="ignore")
 

@@ -16,7 +16,7 @@ from vbterrier.evaluate.settings import (
     Reachability,
     ReachableQrels,
     ReachOptions,
-    joined,
+    concatenation,
     judged_topics,
     linked,
     mean_and_interval,
@@ -188,11 +188,11 @@ def evaluate_closed_open(
             )
         coverage[side] = labelled.coverage()
     values, intervals = (
-        joined({cell: getattr(scores, name) for cell, scores in results.items()}, _CELL).drop(columns="name")
+        concatenation({cell: getattr(scores, name) for cell, scores in results.items()}, _CELL).drop(columns="name")
         for name in ("values", "intervals")
     )
     effects = _effects(values, list(entities), **how)
-    return ClosedOpen(values, intervals, effects, joined(coverage, ["entity_side"]))
+    return ClosedOpen(values, intervals, effects, concatenation(coverage, ["entity_side"]))
 
 
 def _rankings(system: Any, side: str, entities: Run, documents: Run, reachability: Reachability) -> list[pd.DataFrame]:

@@ -18,10 +18,10 @@ from vbterrier.evaluate.scores import Scores, scored_runs
 from vbterrier.evaluate.value_tables import (
     count_answers,
     counted_by,
-    flagged,
     require_means,
     suspect_runs,
     views_of,
+    with_flags,
 )
 from vbterrier.evaluate.verdicts import parsed, too_few, verdict_of
 from vbterrier.frames.answer import Caveat
@@ -31,7 +31,14 @@ from vbterrier.frames.notebook import CORRECTIONS, Panel, counted
 from vbterrier.frames.pictures import Bar, IntervalPicture, Rule
 from vbterrier.frames.queries import queries_of, queries_of_topics, sample_by, warn_of_weights
 from vbterrier.frames.results import Shown
-from vbterrier.frames.score_table import ScoreTable, answers_by, plain_mean, relinearised, table_of_views, with_answers
+from vbterrier.frames.score_table import (
+    ScoreTable,
+    answers_by,
+    linearised_view,
+    plain_mean,
+    table_of_views,
+    with_answers,
+)
 from vbterrier.frames.systems import ONE
 from vbterrier.kernels.tolerances import ROUNDING
 from vbterrier.measures.linking import LinkingMeasure
@@ -384,7 +391,7 @@ def compare(
     queries_of_views = _queries_table(sampled, table_of_views(views).qids, interval, test)
     views, options["sample"] = _sampled_views(views, queries_of_views)
     compared_by: dict[str, Any] = {"baseline": baseline, **tests, **options}
-    pairs = unordered(count_answers(compared(views, **compared_by), table), guessed)
+    pairs = untested_pairs(count_answers(compared(views, **compared_by), table), guessed)
     _warn_of_few_topics(pairs, test)
     flags = suspect_runs(views, missing)
     means = _means(views, interval, **options)
@@ -397,7 +404,7 @@ def compare(
         n_resamples,
     )
     return Comparison(
-        flagged(pairs, flags),
+        with_flags(pairs, flags),
         systems,
         flags,
         baseline if baseline is None or isinstance(baseline, str) else tuple(baseline),
@@ -471,7 +478,7 @@ def _by_segment(
         pairs = pairs.assign(level=level, weight=float(weight[qids].sum() / weight.sum()))
         pairs.insert(0, "segment", name)
         rows.append(pairs)
-    return unordered(pd.concat(rows, ignore_index=True), guessed) if rows else pd.DataFrame()
+    return untested_pairs(pd.concat(rows, ignore_index=True), guessed) if rows else pd.DataFrame()
 
 
 def _part(view: View, rows: Ints) -> View:
@@ -489,7 +496,7 @@ def _sampled_views(views: Sequence[View], queries: pd.DataFrame | None) -> tuple
 
 def _weighted_view(view: View, sample: Sample) -> View:
     """The view with ratios linearised on its topics, at their weights."""
-    return relinearised(view, plain_mean if sample is None else sample(view.qids).mean)
+    return linearised_view(view, plain_mean if sample is None else sample(view.qids).mean)
 
 
 def _joint_scores(scored: Mapping[str, ScoredRuns]) -> tuple[ScoreTable, pd.DataFrame]:
@@ -509,7 +516,7 @@ def _means(views: Sequence[View], interval: str, **options: Any) -> pd.DataFrame
     return pd.DataFrame(ordered, columns=list(COLUMNS))
 
 
-def unordered(pairs: pd.DataFrame, measures: Collection[str]) -> pd.DataFrame:
+def untested_pairs(pairs: pd.DataFrame, measures: Collection[str]) -> pd.DataFrame:
     """Comparisons without tests and intervals of some measures."""
     if not measures:
         return pairs

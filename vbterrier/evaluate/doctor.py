@@ -10,7 +10,7 @@ import pandas as pd
 
 from vbterrier.errors import InputError, VBTerrierError, agreeing, examples
 from vbterrier.evaluate.inputs import intents_and_tags, is_path, named_runs, quietly, subtopics_of
-from vbterrier.evaluate.unjudged_shares import spread
+from vbterrier.evaluate.unjudged_shares import share_range
 from vbterrier.frames.answer import Caveat, sentence
 from vbterrier.frames.columns import QRELS
 from vbterrier.frames.contracts import flatten_qrels, frame_of, in_units, require
@@ -119,13 +119,13 @@ class Diagnosis(Shown):
             yield f"The first {TIE_CUTOFF} documents of all runs are judged: nDCG{cut} needs no estimate."
         elif "ENDCG" in names:
             yield (
-                f"{spread(shares)[2]} of the first {TIE_CUTOFF} documents are unjudged: compare by ENDCG{cut}, with "
-                f"all runs in one call, and report BNDCG{cut} and Unjudged{cut} beside nDCG{cut}."
+                f"{share_range(shares)[2]} of the first {TIE_CUTOFF} documents are unjudged: compare by ENDCG{cut}, "
+                f"with all runs in one call, and report BNDCG{cut} and Unjudged{cut} beside nDCG{cut}."
             )
         else:
             yield (
-                f"{spread(shares)[2]} of the first {TIE_CUTOFF} documents are unjudged, and their relevance cannot be "
-                "estimated without judged non-relevant documents: report "
+                f"{share_range(shares)[2]} of the first {TIE_CUTOFF} documents are unjudged, and their relevance "
+                "cannot be estimated without judged non-relevant documents: report "
                 f"RR{cut} and nDCG{cut} with NDCGBound{cut} and Unjudged{cut}."
             )
 

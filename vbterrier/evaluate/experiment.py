@@ -25,7 +25,7 @@ from vbterrier.evaluate.experiment_tables import (
     BaselineTests,
     ExperimentTable,
     ExperimentValues,
-    highlighted,
+    highlighting_style,
     merge_into,
     system_keys,
 )
@@ -260,7 +260,7 @@ def Experiment(
     if not dataframe:
         tables = values.by_name(milliseconds), values.by_place()
     elif highlight is not None:
-        tables = highlighted(averages, STYLES[highlight]), per_query
+        tables = highlighting_style(averages, STYLES[highlight]), per_query
     return ExperimentTables(*tables) if perquery == "both" else tables[bool(perquery)]
 
 

@@ -316,7 +316,7 @@ class ExperimentValues:
         }
 
 
-def highlighted(table: pd.DataFrame, style: tuple[str, str]) -> Any:
+def highlighting_style(table: pd.DataFrame, style: tuple[str, str]) -> Any:
     """A pandas style that marks the best cells of measures, times and numbers of topics, and the last one of them.
 
     Notes about models become the caption.

@@ -9,7 +9,7 @@ import pandas as pd
 
 from vbterrier.entities.cross_validation import Folds, RowsByTopic, Teaching, fresh, is_trained
 from vbterrier.entities.pool import link_pool
-from vbterrier.entities.provenance import require_independent, unmarked
+from vbterrier.entities.provenance import require_independent, without_mark
 from vbterrier.entities.stage import OnEntities, PoolLinks, TopEntities
 from vbterrier.errors import InputError, ParameterError, choice, excerpt, whole
 from vbterrier.evaluate.coverage import CoverageOptions, CoverageReport, coverage_report
@@ -274,7 +274,7 @@ def _rankings(
             )
             entities = [first, _entities(entity_ranker, checked)]
             rows = [taught(rows, each) for rows, each in zip((training, checked), entities, strict=True)]
-            model = fresh(reranker).with_entities(unmarked(pd.concat(entities, ignore_index=True)))
+            model = fresh(reranker).with_entities(without_mark(pd.concat(entities, ignore_index=True)))
             model.fit(rows[0], training_labels, rows[1] if len(rows[1]) else None, training_labels)
         for name, ranker in rankers.items():
             entity_run = _entities(ranker, test)

@@ -14,7 +14,7 @@ from vbterrier.execution.distribution import in_threads
 from vbterrier.frames.columns import QRELS
 from vbterrier.frames.contracts import frame_of, is_frame, is_nested_table, require, systems_of
 from vbterrier.frames.files.parts import is_in_files
-from vbterrier.frames.files.rated_lists import SPELLING, misrated, require_ends, spellings
+from vbterrier.frames.files.rated_lists import SPELLING, odd_rating_message, require_ends, spellings
 from vbterrier.frames.files.reading import evaluated_qrels, read_qrels, read_subtopics
 from vbterrier.frames.ids import ids_of, require_same_kind
 from vbterrier.frames.linked_pool import LinkedPool
@@ -237,7 +237,7 @@ def target_of(
 def require_scale(frame: pd.DataFrame, scale: tuple[int, int] | None, what: str) -> None:
     """Raise InputError for a rating outside of a scale, if one is given."""
     require_ends(scale)
-    if scale is not None and (message := misrated(frame, ~frame["label"].between(*scale), scale)):
+    if scale is not None and (message := odd_rating_message(frame, ~frame["label"].between(*scale), scale)):
         raise InputError(f"{what}: {message}")
 
 

@@ -17,7 +17,7 @@ from vbterrier.errors import (
     warn,
     whole,
 )
-from vbterrier.evaluate.comparison import unordered
+from vbterrier.evaluate.comparison import untested_pairs
 from vbterrier.evaluate.inputs import (
     TAGGED,
     intents_and_tags,
@@ -35,13 +35,13 @@ from vbterrier.evaluate.replicas import (
     gold_intervals,
     replicas_of,
     rerun_notes,
-    resolved,
+    resolved_perturbations,
     runs_of_systems,
     runs_of_wordings,
 )
 from vbterrier.evaluate.retagging import RerunTagger
 from vbterrier.evaluate.scores import Scores, score
-from vbterrier.execution.chunks import Work, planned
+from vbterrier.execution.chunks import Work, measure_plan
 from vbterrier.execution.parallel import workers
 from vbterrier.execution.streaming import first_ranks_of
 from vbterrier.frames.answer import OF_GUESSES, Note
@@ -312,14 +312,14 @@ def evaluate_intents(
     frame, queries = intents_of(pipeline, asked_queries, undefined)
     # A stage that tags documents reads their texts.
     extra = tagging_stage(tagger) is not None
-    work = Work("", planned(reported), target_of(None, frame[["qid", "entity_id", "prob"]], None), duplicates)
+    work = Work("", measure_plan(reported), target_of(None, frame[["qid", "entity_id", "prob"]], None), duplicates)
     where: dict[str, Any] = {"memory": memory, "n_jobs": n_jobs, "client": client, "progress": progress}
     by_name = _systems(runs, baseline, work, system=data.system, extra=extra, **where)
     runs = runs_of_systems(by_name, queries, asked_queries, duplicates, n_jobs=n_jobs, progress=progress)
     frame, queries, runs = _on_common(frame, queries, runs) if on_topics == "common" else (frame, queries, runs)
     perturbations, reruns = list[Any](), dict[str, list[Run]]()
     if n_replicas:
-        perturbations, wordings = resolved(
+        perturbations, wordings = resolved_perturbations(
             perturb, pipeline, frame, queries, by_name, n_replicas, seed, progress=progress
         )
         reruns = runs_of_wordings(by_name, runs, wordings, duplicates, n_jobs=n_jobs, progress=progress)
@@ -403,7 +403,7 @@ def evaluate_intents(
         scores.values,
         _adjacent(pd.concat(intervals, ignore_index=True)),
         scores.missing,
-        comparisons=unordered(pairs, scores.guessed),
+        comparisons=untested_pairs(pairs, scores.guessed),
         per_query=per_query,
         covered=first_ranks,
         tagging=tagged,

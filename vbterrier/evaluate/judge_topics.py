@@ -13,7 +13,7 @@ from vbterrier.evaluate.inputs import loaded_runs, require_spellings, target_of
 from vbterrier.evaluate.judge_scores import KEY, topic_table
 from vbterrier.kernels.rankings import MOST_RANKS
 from vbterrier.kernels.resample import stream
-from vbterrier.measures.target import EvaluationTarget, restricted
+from vbterrier.measures.target import EvaluationTarget, restricted_target
 from vbterrier.settings import Data, Inference, with_defaults
 from vbterrier.unjudged.pool import MachineLabels
 
@@ -64,7 +64,7 @@ def open_documents(
 
 def labelled_topics(labelled: pd.DataFrame, runs: Mapping[str, Run], on_topics: str) -> list[str]:
     """The topics with labels that some run retrieves, or all runs for ``on_topics="common"``, sorted."""
-    topics = set(restricted(EvaluationTarget(labelled[[*KEY, "label"]]), runs, on_topics).topics)
+    topics = set(restricted_target(EvaluationTarget(labelled[[*KEY, "label"]]), runs, on_topics).topics)
     retrieved = {topic for run in runs.values() for topic in run.topics}
     if not topics & retrieved:
         raise InputError(

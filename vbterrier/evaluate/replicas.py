@@ -334,7 +334,7 @@ class RerunPipeline:
         return made
 
 
-def resolved(
+def resolved_perturbations(
     perturbations: Any,
     pipeline: Any,
     intents: pd.DataFrame,

@@ -17,7 +17,7 @@ from vbterrier.frames.named import named
 from vbterrier.frames.ranking import runs_of
 from vbterrier.intents.coverage import Intents, Tags, cover
 from vbterrier.intents.taggers import NIL
-from vbterrier.kernels.candidates import kept, logarithm, peaks, proportional, softmax, with_fixed_masses
+from vbterrier.kernels.candidates import logarithm, peaks, proportional, softmax, truncation_mask, with_fixed_masses
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.vb import per_topic
 from vbterrier.measures.intents import IntentMeasure
@@ -170,7 +170,7 @@ def _under(candidates: CandidateArrays, parameter: str, setting: float) -> Float
         prob = softmax(below - penalty * weight, topic, n)
     if parameter in {"threshold", "n_intents", "mass"}:
         rule: dict[str, Any] = {"top": int(setting)} if parameter == "n_intents" else {parameter: setting}
-        stays = kept(prob, topic, np.arange(len(rows)), **rule)
+        stays = truncation_mask(prob, topic, np.arange(len(rows)), **rule)
         prob = proportional(np.where(stays, prob, 0.0), topic, n)
     every, fixed = np.zeros((2, len(candidates)))
     every[rows] = prob

@@ -23,7 +23,7 @@ from vbterrier.frames.ranking import loaded_run, places
 from vbterrier.frames.results import Shown, joined_names, of_means, systems_line
 from vbterrier.frames.score_table import refuse_ratios
 from vbterrier.frames.systems import ONE
-from vbterrier.measures.target import EvaluationTarget, restricted
+from vbterrier.measures.target import EvaluationTarget, restricted_target
 from vbterrier.measures.text import distinct_measures
 from vbterrier.settings import UNSET, Data, Execution, Inference, Options, with_defaults
 from vbterrier.stats.comparisons import COLUMNS, comparisons
@@ -332,7 +332,7 @@ def evaluate_settings(
     reachability = Reachability(linked(links, pool), loaded_run("entities", entities), whole("cutoff", cutoff))
     judged = input_table(qrels, "qrels", read_qrels, ())
     runs = runs_of(runs, topics, data.system)
-    target = restricted(EvaluationTarget(judged), runs, on_topics)
+    target = restricted_target(EvaluationTarget(judged), runs, on_topics)
     runs = {name: run.only(target.topics) for name, run in runs.items()} if on_topics == "common" else runs
     judgments = ReachableQrels(target.frame, reachability, whole("rel", rel))
     how: dict[str, Any] = {"level": level, "n_resamples": n_resamples, "seed": seed}
@@ -369,7 +369,7 @@ def runs_of(systems: Any, topics: Any, system: str | None = None) -> dict[str, R
     }
 
 
-def joined(frames: Mapping[Any, pd.DataFrame], columns: list[str]) -> pd.DataFrame:
+def concatenation(frames: Mapping[Any, pd.DataFrame], columns: list[str]) -> pd.DataFrame:
     """Concatenate frames; their keys become the first columns."""
     every: pd.DataFrame = pd.concat(frames, names=columns).reset_index(columns)
     return every.reset_index(drop=True)
@@ -377,7 +377,7 @@ def joined(frames: Mapping[Any, pd.DataFrame], columns: list[str]) -> pd.DataFra
 
 def _by_setting(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Concatenate the frames of the settings, with the setting after the names."""
-    every = joined(frames, ["setting"])
+    every = concatenation(frames, ["setting"])
     names = [name for name in every.columns if name.startswith("name")]
     return every[[*names, *every.columns.difference(names, sort=False)]]
 

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from vbterrier.errors import FileError, InputError, ParameterError, path_of, printable
-from vbterrier.frames.files.exports import delimited, guarded
+from vbterrier.frames.files.exports import delimited_text, guarded_texts
 from vbterrier.frames.files.source import is_there
 from vbterrier.frames.files.writing import replace_files
 
@@ -58,5 +58,5 @@ def _delimited_text(rows: pd.DataFrame, separator: str, ids: Sequence[str], text
         if formula.any():
             odd = rows.loc[formula, column].iloc[0]
             raise InputError(f"{column} {odd!r}: spreadsheets would run it as a formula; write a .jsonl file")
-    plain = {name: guarded(rows[name].str.split().str.join(" ")) for name in texts}
-    return delimited(rows.assign(**plain), separator, "an id holds a tab or a line end; write a .jsonl file")
+    plain = {name: guarded_texts(rows[name].str.split().str.join(" ")) for name in texts}
+    return delimited_text(rows.assign(**plain), separator, "an id holds a tab or a line end; write a .jsonl file")

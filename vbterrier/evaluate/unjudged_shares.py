@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from vbterrier.errors import printable, unheard
 from vbterrier.evaluate.default_measures import is_diversity
-from vbterrier.evaluate.verdicts import better, counted, listed
+from vbterrier.evaluate.verdicts import better, counted, name_list
 from vbterrier.frames.answer import Caveat
 from vbterrier.measures.base import Measure
 from vbterrier.measures.target import Scoring
@@ -27,7 +27,7 @@ ESTIMATED = {name: f"E{name.upper()}" for name in ("nDCG", "RBP", "P", "AP", "ER
 _CUTOFF = 10
 
 
-def spread(shares: Mapping[str, float]) -> tuple[str, str, str]:
+def share_range(shares: Mapping[str, float]) -> tuple[str, str, str]:
     """The systems with the smallest and the largest share, and the range of the shares as text.
 
     >>> spread({"a": 0.25, "b": 0.0})
@@ -55,12 +55,12 @@ def unjudged_caveats(
     with unheard():
         tops = {name: Scoring(target, run, depth).judged(depth) for name, run in runs.items()}
     shares = {name: float(top.unjudged_share().mean()) for name, top in tops.items()}
-    low, high, span = spread(shares)
+    low, high, span = share_range(shares)
     apart = shares[high] - shares[low] > APART
     if not apart and shares[high] <= UNJUDGED:
         return ()
     names = list(dict.fromkeys(map(str, plain)))
-    text = f"{span} of the first {counted(depth, 'document')} are unjudged, and {listed(names)} "
+    text = f"{span} of the first {counted(depth, 'document')} are unjudged, and {name_list(names)} "
     text += f"{'treats' if len(names) == 1 else 'treat'} them as non-relevant"
     text += f", which favours {printable(low)}" if apart else ""
     estimates = [
@@ -69,5 +69,5 @@ def unjudged_caveats(
         if measure.NAME in ESTIMATED
     ]
     if estimates and is_identified(target.judgments()):
-        text += f"; prefer {listed(estimates)}"
+        text += f"; prefer {name_list(estimates)}"
     return (Caveat("Unjudged documents", f"{text}.", serious=True),)

@@ -11,7 +11,7 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, examples, nearest, warn
 from vbterrier.frames.ranges import is_linearised, is_ratio_of_means
-from vbterrier.frames.score_table import answered, answers_by, by_mean, plain_mean, relinearised
+from vbterrier.frames.score_table import answers_by, by_mean, linearised_view, plain_mean, with_answers_of_ratios
 from vbterrier.measures.external import is_mean
 from vbterrier.measures.linking import LinkingR
 from vbterrier.measures.text import measures_from
@@ -34,8 +34,8 @@ def views_of(scores: ScoreTable, measures: Sequence[Any], *, common: bool = Fals
     every = [measure for measure in scores.measures if measure not in of_answers]
     names = list(dict.fromkeys(_named_as(measure, scores.measures) for measure in measures)) or every
     require_means(names)
-    views = answered(scores.of(names).views(common=common, of_all=True), scores)
-    return [by_mean(relinearised(view, plain_mean)) for view in views]
+    views = with_answers_of_ratios(scores.of(names).views(common=common, of_all=True), scores)
+    return [by_mean(linearised_view(view, plain_mean)) for view in views]
 
 
 def _named_as(measure: Any, measures: Sequence[str]) -> str:
@@ -112,7 +112,7 @@ def _zeros(table: Floats) -> tuple[Ints, Ints]:
     return (contested & ~scored).sum(axis=0), contested.sum(axis=0)
 
 
-def flagged(pairs: pd.DataFrame, flags: pd.DataFrame) -> pd.DataFrame:
+def with_flags(pairs: pd.DataFrame, flags: pd.DataFrame) -> pd.DataFrame:
     """Add a column ``flag`` to the pairs, and warn once of all suspect runs."""
     suspect = flags[flags["flag"] != ""]
     sentence = {(row.name, row.measure): f"{row.name} {row.flag}" for row in suspect.itertuples(index=False)}

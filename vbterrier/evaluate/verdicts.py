@@ -98,7 +98,7 @@ def verdict_of(result: Any, measure: str, *, few: str = "") -> str:
         )
     best, same = best_system(pairs, result.systems[result.systems["measure"] == measure])
     rivals = (
-        f"does not differ significantly from {listed(same, 4)}" if same else "differs significantly from all others"
+        f"does not differ significantly from {name_list(same, 4)}" if same else "differs significantly from all others"
     )
     end = "lowest" if better(measure) == "lower" else "highest"
     differ = "differs" if n_significant == 1 else "differ"
@@ -148,19 +148,19 @@ def _of_baseline(result: Any, measure: str, pairs: pd.DataFrame, means: pd.Serie
     differ, rest = pairs[pairs["significant"]], pairs[~pairs["significant"]]
     groups = {"higher": differ[differ["diff"] > 0], "lower": differ[differ["diff"] < 0]}
     statements = [
-        f"{listed(_flagged_name(result, measure, name) for name in group['name_a'])} "
+        f"{name_list(_flagged_name(result, measure, name) for name in group['name_a'])} "
         f"score{'s' * (len(group) == 1)} {what}"
         for what, group in groups.items()
         if len(group)
     ]
     if len(rest):
-        names = listed(_flagged_name(result, measure, name) for name in rest["name_a"])
+        names = name_list(_flagged_name(result, measure, name) for name in rest["name_a"])
         statements.append(f"{names} {'does' if len(rest) == 1 else 'do'} not differ significantly from it")
     base, topics = _flagged_name(result, measure, baseline), counted(pairs["n_qids"], "topic")
     return f"{_by(measure)}, against {base} ({means[baseline]:.3f}, {topics}): {'; '.join(statements)}."
 
 
-def listed(names: Iterable[object], most: int = _LISTED) -> str:
+def name_list(names: Iterable[object], most: int = _LISTED) -> str:
     """Join names in a sentence; names beyond the first few are counted."""
     every = [printable(name) for name in names]
     if len(every) > most:

@@ -88,7 +88,7 @@ _TO_NAME = str.maketrans({" ": "-", "/": "-", ".": "-"})
 
 
 @contextmanager
-def opened(folder: Path | None) -> Iterator[Path]:
+def locked_folder(folder: Path | None) -> Iterator[Path]:
     """Open a folder and lock it against other processes; without a folder, open a temporary one."""
     if folder is None:
         try:
@@ -265,7 +265,7 @@ class Checkpoint:
                 self.add(sent.popleft(), part)
             return
         with Shared((self.work, registered_sets(self.work.plan.at_once))) as shared:
-            tables_packed = map(packed, tables())
+            tables_packed = map(table_bytes, tables())
             for part in self.workers.mapped(partial(_on_worker, shared), tables_packed, max_bytes=self.max_bytes):
                 self.add(sent.popleft(), part)
 
@@ -363,7 +363,7 @@ def _on_worker(shared: Shared, packed: bytes) -> Part:
         return _released(work)(pa.ipc.open_stream(packed).read_all())
 
 
-def packed(table: Any) -> bytes:
+def table_bytes(table: Any) -> bytes:
     """The rows of a table as bytes; a pickle would hold the whole table of which it is a slice."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as stream:

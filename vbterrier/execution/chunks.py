@@ -64,7 +64,7 @@ class MeasurePlan:
     at_once: tuple[ir_measures.Measure, ...]
 
 
-def planned(measures: Sequence[ir_measures.Measure]) -> MeasurePlan:
+def measure_plan(measures: Sequence[ir_measures.Measure]) -> MeasurePlan:
     """Return a plan that separates measures with a cutoff from measures of whole rankings.
 
     Raises ParameterError: a measure that needs the whole rankings of all topics at once.

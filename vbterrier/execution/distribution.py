@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pandas as pd
 
 from vbterrier.errors import heard, printable, warn
-from vbterrier.execution.chunks import Work, planned, register, registered_sets
+from vbterrier.execution.chunks import Work, measure_plan, register, registered_sets
 from vbterrier.execution.parallel import Workers
 from vbterrier.execution.pending import Shared
 from vbterrier.execution.streaming import streamed_runs
@@ -29,7 +29,7 @@ from vbterrier.frames.ranking import Run, checked_run, system_tables
 from vbterrier.frames.systems import named_once
 from vbterrier.measures.base import Measure, values_by_topic
 from vbterrier.measures.external import external_values, prepare
-from vbterrier.measures.target import Scoring, aligned, deepest, require_one_tagger, restricted
+from vbterrier.measures.target import Scoring, aligned, deepest, require_one_tagger, restricted_target
 from vbterrier.measures.unjudged import Estimated, draw_models, needs_model
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class Scorer:
     ) -> tuple[dict[str, Run], dict[str, Streamed]]:
         """Return runs by name, and the results of those that are read in chunks, evaluated by workers if given."""
         if self.is_in_parts:
-            work = Work("", planned(self.measures), self.judged, self.duplicates)
+            work = Work("", measure_plan(self.measures), self.judged, self.duplicates)
             how: dict[str, Any] = {"system": self.system, "progress": progress}
             return streamed_runs(named, work, self.memory, self.resume, workers or Workers(), **how)
         if self.is_linking:
@@ -236,7 +236,7 @@ def distribute(
     ``fit`` returns the models of the measures of the E family, fitted to all runs.
     """
     if scorer.is_in_parts:
-        planned(scorer.measures)
+        measure_plan(scorer.measures)
     items = [(name, _absolute(run)) for name, run in named]
     sets = registered_sets(scorer.measures)
     work = partial(workers.mapped, progress=progress)
@@ -247,7 +247,7 @@ def distribute(
         if on_topics == "common":
             # The common topics are known when all runs are read.
             read = work(partial(_summary, shared, None), items, description="reading")
-            target = restricted(target, _compatible_results(read, target, on_topics), on_topics)
+            target = restricted_target(target, _compatible_results(read, target, on_topics), on_topics)
         models: Mapping[str, EvidenceModel] = {}
         estimated = [measure for measure in scorer.measures if isinstance(measure, Estimated)]
         if estimated:
@@ -280,7 +280,7 @@ def _require_same(workers: Workers, items: Sequence[tuple[str, Any]], target: Ev
         name: SimpleNamespace(topics=topics) for (name, _), topics in zip(files, topics_of_files, strict=True)
     }
     seen: dict[str, Any] = {name: summaries[name] for name, _ in items}
-    restricted(target, seen, "same")
+    restricted_target(target, seen, "same")
 
 
 def _is_file(run: Any) -> bool:
@@ -307,7 +307,7 @@ def _compatible_results(
             require_one_tagger(loaded.values())
             if on_topics == "same":
                 pair: dict[str, Any] = {first: loaded[first], name: run}
-                restricted(target, pair, on_topics)
+                restricted_target(target, pair, on_topics)
     return loaded
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from vbterrier._version import __version__
 from vbterrier.errors import FileError, ParameterError, ServiceError, VBTerrierError, excerpt
-from vbterrier.execution.pending import Sent, Shared, in_processes, n_processes, unsendable, windowed
+from vbterrier.execution.pending import Sent, Shared, in_processes, n_processes, results_in_order, unsendable
 from vbterrier.log import tracked
 from vbterrier.settings import check_jobs
 
@@ -163,7 +163,7 @@ def workers(n_jobs: int, client: Any) -> Iterator[Workers]:
     if client is None:
         yield Workers(n_jobs)
         return
-    with connected(client) as cluster:
+    with cluster_client(client) as cluster:
         yield Workers(client=cluster)
 
 
@@ -204,7 +204,7 @@ def on_cluster(
     """Yield the result of every item in order; see :func:`vbterrier.execution.parallel.mapped`."""
     if isinstance(items, Sized) and not len(items):
         return
-    with connected(client) as cluster:
+    with cluster_client(client) as cluster:
         require_worker(cluster)
         kept: dict[int, tuple[Shared, Any]] = {}
 
@@ -223,7 +223,7 @@ def on_cluster(
         def ahead() -> int:
             return _AHEAD * max(n_threads(cluster), 1)
 
-        yield from windowed(items, sent, lambda future, _: _result(future, cluster), ahead, max_bytes)
+        yield from results_in_order(items, sent, lambda future, _: _result(future, cluster), ahead, max_bytes)
 
 
 def _future(cluster: Any, *task: Any) -> Any:
@@ -356,7 +356,7 @@ def _object(packed: bytes, *values: Any) -> Any:
 
 
 @contextmanager
-def connected(client: Any) -> Iterator[Any]:
+def cluster_client(client: Any) -> Iterator[Any]:
     """Yield the client itself, or a client of an address, which is closed afterwards."""
     if not isinstance(client, str):
         yield client

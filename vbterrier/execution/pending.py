@@ -77,7 +77,7 @@ _THREADS = ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR")
 _NO_MORE = object()
 
 
-def windowed(
+def results_in_order(
     items: Iterable[T],
     send: Callable[[T], Any],
     receive: Callable[[Any, Iterable[Any]], Any],
@@ -224,7 +224,7 @@ def in_processes(
         return result
 
     try:
-        yield from windowed(items, sent, received, lambda: _AHEAD * n, max_bytes)
+        yield from results_in_order(items, sent, received, lambda: _AHEAD * n, max_bytes)
     finally:
         if tasks:
             # Work that its thread has not started makes loky fail; threads start it immediately.

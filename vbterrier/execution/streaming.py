@@ -24,9 +24,9 @@ from vbterrier.execution.checkpoint import (
     PendingChunk,
     Streamed,
     inputs_of,
+    locked_folder,
     memory_returned,
-    opened,
-    packed,
+    table_bytes,
 )
 from vbterrier.execution.chunks import SHALLOW, Part, Work, register, registered_sets
 from vbterrier.execution.parallel import Workers
@@ -39,11 +39,11 @@ from vbterrier.frames.files.blocks import (
     amount,
     blocks,
     chunks,
-    parted,
+    part_blocks,
+    partition,
     qids,
     require_alike,
     require_size,
-    split,
     split_by_system,
 )
 from vbterrier.frames.files.parts import files_of, independent_parts, is_in_files, is_parts
@@ -154,7 +154,7 @@ def _streamed_parts(
     of_run = replace(work, name=f"run {name!r}")
     inputs = "" if own_folder is None else inputs_of(parts, of_run)
     _, limit = _limits(memory)
-    with opened(own_folder) as place:
+    with locked_folder(own_folder) as place:
         checkpoint = Checkpoint(place, of_run, inputs, workers, memory // _IN_TRANSIT)
         done = checkpoint.journal.done
         if not _is_counted(name, parts, checkpoint, system, memory, progress=progress):
@@ -177,7 +177,7 @@ def _streamed_parts(
         if files:
 
             def rows() -> Iterable[RunBlock]:
-                return chain.from_iterable(map(parted, files))
+                return chain.from_iterable(map(part_blocks, files))
 
             size = sum(path.stat().st_size for path in files)
             checkpoint.add_all(_by_topic(rows, "", checkpoint, _n_parts(size, limit), limit))
@@ -270,14 +270,14 @@ def _part(
                 yield RunBlock(table, block.place)
 
     def evaluated() -> Part:
-        with files_of(name, source, system) as files, opened(None) as place:
+        with files_of(name, source, system) as files, locked_folder(None) as place:
             checkpoint = Checkpoint(place, work, "", Workers(), 0)
             _evaluate(partial(read, files), files, n_bytes, limit, checkpoint, SystemColumns(system))
             return checkpoint.part(rest[0].slice(0, 0) if rest else None)
 
     with memory_returned():
         part, messages = heard(evaluated)
-    return replace(part, told=part.told + messages), packed(pa.concat_tables(rest)) if divided else None
+    return replace(part, told=part.told + messages), table_bytes(pa.concat_tables(rest)) if divided else None
 
 
 def _limits(memory: int) -> tuple[int, int]:
@@ -358,7 +358,7 @@ def streamed_systems(
     try:
         yield name, result(name, paths, SystemColumns(system))
     except SystemsError:
-        with opened(None) as folder:
+        with locked_folder(None) as folder:
             # Warnings about a file are issued where it is first read.
             with unheard():
                 files = split_by_system(paths, folder, max(memory // _PER_BLOCK, LEAST_BLOCK), system, f"run {name!r}")
@@ -394,7 +394,7 @@ def streamed(
     workers, systems = workers or Workers(), systems or SystemColumns(ONE)
     # A temporary folder is never resumed from.
     inputs = "" if folder is None else inputs_of(source or paths, work)
-    with opened(folder) as place, memory_returned():
+    with locked_folder(folder) as place, memory_returned():
         checkpoint = Checkpoint(place, work, inputs, workers, memory // _IN_TRANSIT)
         n_bytes = max(memory // max(_PER_BLOCK, _PER_WORKER * workers.n), LEAST_BLOCK)
         limit = max(memory // _PER_TOPIC, n_bytes)
@@ -507,7 +507,7 @@ def _by_topic(
         with kept_in(folder):
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
-        checkpoint.journal.add(f"split {key}", split(read(), folder, n_parts, level))
+        checkpoint.journal.add(f"split {key}", partition(read(), folder, n_parts, level))
     for file, n_topics in checkpoint.journal.done[f"split {key}"].items():
         part, path = f"{key}/{file}".lstrip("/"), folder / file
         if f"topics {part}" in checkpoint.journal.done:
@@ -515,11 +515,11 @@ def _by_topic(
             continue
         size = path.stat().st_size if path.exists() else 0
         if f"split {part}" in checkpoint.journal.done or (size > limit and n_topics > 1):
-            yield from _by_topic(partial(parted, path), part, checkpoint, _n_parts(size, limit), limit)
+            yield from _by_topic(partial(part_blocks, path), part, checkpoint, _n_parts(size, limit), limit)
             path.unlink(missing_ok=True)
         else:
-            table = pa.concat_tables([block.table for block in parted(path)]) if size <= limit else None
-            require_size(next(parted(path)).table, size, limit, checkpoint.work.name)
+            table = pa.concat_tables([block.table for block in part_blocks(path)]) if size <= limit else None
+            require_size(next(part_blocks(path)).table, size, limit, checkpoint.work.name)
             yield PendingChunk(f"topics {part}", table, file=path)
 
 

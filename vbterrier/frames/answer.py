@@ -187,7 +187,7 @@ def with_warnings(caveats: Iterable[Caveat], messages: Iterable[str]) -> tuple[C
     True
     """
     warned: dict[str, Caveat] = {}
-    for text, n in grouped(messages):
+    for text, n in message_counts(messages):
         warned[text_key(text)] = Caveat(WARNING, sentence(text), serious=CAN_BE_WRONG in text, n=n)
     merged = []
     for one in caveats:
@@ -196,7 +196,7 @@ def with_warnings(caveats: Iterable[Caveat], messages: Iterable[str]) -> tuple[C
     return counted_caveats([*merged, *warned.values()])
 
 
-def grouped(messages: Iterable[str]) -> list[tuple[str, int]]:
+def message_counts(messages: Iterable[str]) -> list[tuple[str, int]]:
     """Return the messages of warnings and their counts; those that differ in a system, ids and numbers are one.
 
     A message that names its subject has one cause, however often parts of a call give it.

@@ -70,14 +70,14 @@ class ColumnNames:
         >>> TAGS.renamed(["DOCNO", "Entity", "Weight", "frequency"])
         ['docno', 'entity_id', 'weight', 'frequency']
         """
-        names, words = list(columns), [simplified(name) for name in columns]
+        names, words = list(columns), [simplified_name(name) for name in columns]
         free = set(range(len(names)))
         concepts = (*self.named, *self.optional, *self.spelled)
         for concept in concepts:
             if concept in names:
                 free -= {place for place in free if names[place] == concept}
         for concept in (name for name in concepts if name not in columns):
-            spellings = frozenset({simplified(concept)}) if concept in self.spelled else _NAMES[concept]
+            spellings = frozenset({simplified_name(concept)}) if concept in self.spelled else _NAMES[concept]
             places = [place for place in sorted(free) if words[place] in spellings]
             for last in self.last.get(concept, "").split():
                 if not places and self._may_be(concept, last, columns, words):
@@ -103,7 +103,7 @@ def _has_labels(columns: Sequence[str], words: Sequence[str]) -> bool:
     return ("corpusid" in words or "q_id" in columns) and not _NAMES["rank"].intersection(words)
 
 
-def simplified(name: object) -> str:
+def simplified_name(name: object) -> str:
     """Return the name of a column in lower case and without blanks and punctuation."""
     return _PUNCTUATION.sub("", str(name).casefold())
 
@@ -130,7 +130,7 @@ def entity_columns(columns: Sequence[str]) -> list[str]:
     >>> entity_columns(["entity_id", "Name", "popularity", "born"]), entity_columns(["id", "label", "name", "clicks"])
     (['id', 'label', 'count', 'born'], ['id', 'label', 'name', 'clicks'])
     """
-    names, words = list(columns), [simplified(name) for name in columns]
+    names, words = list(columns), [simplified_name(name) for name in columns]
     has_counts = not {*COUNTS}.isdisjoint(words)
     counts = dict.fromkeys(COUNTS, "") if has_counts else {"count": _ENTITY_COUNTS}
     for concept, others in (_ENTITIES | counts).items():

@@ -454,7 +454,7 @@ class Lookup:
     @cached_property
     def _marks(self) -> Bools:
         """Marks of the rough keys of all pairs."""
-        return fingerprints.marked(_rough_keys(self.topics, self.ids, slice(None)))
+        return fingerprints.leading_bits(_rough_keys(self.topics, self.ids, slice(None)))
 
     def _roughly(self, topics: Ints | None, ids: Ids) -> Ints | None:
         """Return the positions of pairs whose rough keys may occur; ``None`` if that rules out few pairs.
@@ -514,7 +514,7 @@ class Lookup:
 
 def _near_keys(keys: Words, others: Words) -> Ints:
     """Return the positions of the keys whose leading bits one of the others has."""
-    return np.flatnonzero(fingerprints.marked(others)[fingerprints.marks(keys)])
+    return np.flatnonzero(fingerprints.leading_bits(others)[fingerprints.marks(keys)])
 
 
 def _rough_keys(topics: Ints | None, ids: Ids, part: slice) -> Words:
@@ -538,10 +538,10 @@ def repeated_pairs(topics: Ints, ids: Ids) -> Ints:
     """Return the rows whose pair (topic, id) is repeated, equal pairs next to each other."""
     if len(ids) > FEW:
         rows = fingerprints.roughly_repeated(topics, *ids.utf8_bytes())
-        rows = rows[fingerprints.repeated(fingerprints.keys(topics[rows], ids.take(rows).fingerprints))]
+        rows = rows[fingerprints.repeated_keys(fingerprints.keys(topics[rows], ids.take(rows).fingerprints))]
     else:
         # Joins need the fingerprints of all ids.
-        rows = fingerprints.repeated(fingerprints.keys(topics, ids.fingerprints))
+        rows = fingerprints.repeated_keys(fingerprints.keys(topics, ids.fingerprints))
     if not len(rows):
         return rows
     # Compare the few rows left in full, so that equal fingerprints of different ids do no harm.

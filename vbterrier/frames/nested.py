@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.frames.columns import NAMES, ColumnNames, simplified
+from vbterrier.frames.columns import NAMES, ColumnNames, simplified_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -228,7 +228,7 @@ def _is_pairs(data: Any) -> bool:
     """Return True for ``{qid: {docno: number}}``."""
     if not isinstance(data, Mapping) or not data or not all(isinstance(row, Mapping) for row in data.values()):
         return False
-    if {simplified(name) for name in next(iter(data.values()))} <= _LABELS | _PLACES:
+    if {simplified_name(name) for name in next(iter(data.values()))} <= _LABELS | _PLACES:
         # Objects by document, of a single query.
         return False
     kinds = set(map(type, chain.from_iterable(row.values() for row in data.values())))
@@ -268,14 +268,14 @@ def records_of(item: Any, vocabulary: ColumnNames) -> list[dict[str, Any]]:
     if inner is None:
         return [item]
     about, value = _query_of(item, inner), vocabulary.named[-1]
-    beside = next((numbers for name, numbers in item.items() if simplified(name) in _NUMBERS), None)
+    beside = next((numbers for name, numbers in item.items() if simplified_name(name) in _NUMBERS), None)
     documents = item[inner]
     if isinstance(beside, list) and isinstance(documents, list):
         if len(beside) != len(documents):
             raise ValueError(f"has {len(documents)} {inner} and {len(beside)} numbers beside them; wanted one for each")
         documents = [_with_number(document, number, value) for document, number in zip(documents, beside, strict=True)]
     records = [{**about, **document} for document in _documents(documents, value, is_judged="docno" in about)]
-    names = {simplified(name) for name in records[0]} if records else set()
+    names = {simplified_name(name) for name in records[0]} if records else set()
     if value == "score" and names & _LABELS and not names & _PLACES:
         raise ValueError(f"has {inner} with labels, without ranks and scores; wanted a run: are these judgments?")
     return records
@@ -297,7 +297,7 @@ def _query_of(item: Mapping[str, Any], inner: str) -> dict[str, Any]:
 
 def _list_in(item: Mapping[str, Any]) -> str | None:
     """The name of the documents of a query, or of the judgments of a pair."""
-    words = {simplified(name): str(name) for name, value in item.items() if isinstance(value, (Mapping, list))}
+    words = {simplified_name(name): str(name) for name, value in item.items() if isinstance(value, (Mapping, list))}
     names = _DOCUMENTS if "docno" in _OWN_DOCUMENT.renamed(list(map(str, item))) else (*_DOCUMENTS, *_RANKINGS.split())
     return next((words[name] for name in names if name in words), None)
 

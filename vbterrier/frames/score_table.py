@@ -247,7 +247,7 @@ def with_answers(table: ScoreTable, values: pd.DataFrame) -> ScoreTable:
     return ScoreTable.of_frame(pd.concat([table.frame(), coded], ignore_index=True))
 
 
-def answered(views: Iterable[View], table: ScoreTable) -> list[View]:
+def with_answers_of_ratios(views: Iterable[View], table: ScoreTable) -> list[View]:
     """Views with the answers of ratios, if the table has them for all of their systems and topics."""
     made = []
     for view in views:
@@ -257,18 +257,18 @@ def answered(views: Iterable[View], table: ScoreTable) -> list[View]:
     return made
 
 
-def relinearised(view: View, mean: Callable[[Floats], Floats]) -> View:
+def linearised_view(view: View, mean: Callable[[Floats], Floats]) -> View:
     """The view of a ratio with values linearised on its topics, whose mean is the ratio; other views as they are.
 
     ``mean``: the mean of rows of topics, (n, m) to (m,), which has the weights of topics.
     """
     if view.answers is None:
         return view
-    values = np.stack([linearised(each, view.measure, mean) for each in view.answers.T], axis=1)
+    values = np.stack([linearised_values(each, view.measure, mean) for each in view.answers.T], axis=1)
     return view._replace(values=values)
 
 
-def linearised(answers: Floats, measure: str, mean: Callable[[Floats], Floats]) -> Floats:
+def linearised_values(answers: Floats, measure: str, mean: Callable[[Floats], Floats]) -> Floats:
     """The value of each topic of a ratio of the answers of some topics, shape (n,); NaN if it is undefined."""
     kind, figure = answers.astype(np.int64), linking.place_of(measure)
     shares = mean(np.eye(linking.N_ANSWERS)[kind])
@@ -288,7 +288,7 @@ def linearised_on(scores: ScoreTable, sample: Callable[[Sequence[str]], SampledQ
             topics = np.flatnonzero(~np.isnan(values) & ~np.isnan(n_answers))
             if len(topics):
                 how = None if sample is None else sample([scores.qids[topic] for topic in topics])
-                values[topics] = linearised(n_answers[topics], measure, plain_mean if how is None else how.mean)
+                values[topics] = linearised_values(n_answers[topics], measure, plain_mean if how is None else how.mean)
     return replace(scores, values=made)
 
 

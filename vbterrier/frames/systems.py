@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, examples, printable
-from vbterrier.frames.columns import simplified
+from vbterrier.frames.columns import simplified_name
 from vbterrier.frames.ids import distinct_blocks, lazy_ids, repeated_pairs
 from vbterrier.remedies import ONE_SYSTEM, SYSTEM
 
@@ -33,7 +33,7 @@ def columns_of_systems(names: Iterable[Any], system: str | None) -> list[Any]:
         return []
     if system is not None:
         return [name for name in names if str(name) == system]
-    return [name for name in names if simplified(name) in NAMES]
+    return [name for name in names if simplified_name(name) in NAMES]
 
 
 @dataclass(frozen=True)

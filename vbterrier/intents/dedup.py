@@ -181,7 +181,7 @@ def by_similarity(groups: MergedCandidates, threshold: float, similarity_of: Sim
     return groups.merged(key)
 
 
-def embedded(embedder: Callable[[list[str]], Any]) -> SimilarityFunction:
+def embedding_similarity(embedder: Callable[[list[str]], Any]) -> SimilarityFunction:
     """Return a function that computes cosines of name vectors, each name embedded once."""
 
     def similarity_of(groups: list[list[str]]) -> Iterator[Floats]:
@@ -201,7 +201,7 @@ def embedded(embedder: Callable[[list[str]], Any]) -> SimilarityFunction:
     return similarity_of
 
 
-def judged(judge: Callable[[list[tuple[str, str]]], Any]) -> SimilarityFunction:
+def judge_similarity(judge: Callable[[list[tuple[str, str]]], Any]) -> SimilarityFunction:
     """Return a function that computes a judge's confidences, one request per pair of different names."""
 
     def similarity_of(groups: list[list[str]]) -> Iterator[Floats]:
@@ -319,9 +319,9 @@ class Dedup(IntentStage):
         if self.strings:
             groups = by_name(groups, self.kb, candidates.topics)
         if self.embedder is not None:
-            groups = by_similarity(groups, self.similarity, embedded(self.embedder))
+            groups = by_similarity(groups, self.similarity, embedding_similarity(self.embedder))
         elif self.judge is not None:
-            groups = by_similarity(groups, self.similarity, judged(self.judge))
+            groups = by_similarity(groups, self.similarity, judge_similarity(self.judge))
         return _representatives(candidates, groups)
 
     def _resolve(self, ids: list[str]) -> list[str]:

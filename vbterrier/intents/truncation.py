@@ -8,7 +8,7 @@ import numpy as np
 
 from vbterrier.errors import ParameterError, number, whole
 from vbterrier.intents.stage import Candidates, IntentStage
-from vbterrier.kernels.candidates import kept, proportional
+from vbterrier.kernels.candidates import proportional, truncation_mask
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,7 +59,7 @@ class Truncate(IntentStage):
         candidates = Candidates(inp)
         rows, prob = candidates.entities, candidates.among_entities
         topic, tie = candidates.topic[rows], candidates.tie[rows]
-        is_kept = kept(prob, topic, tie, threshold=self.threshold or 0.0, top=self.cutoff, mass=self.mass)
+        is_kept = truncation_mask(prob, topic, tie, threshold=self.threshold or 0.0, top=self.cutoff, mass=self.mass)
         all_prob = candidates.beside_nil(proportional(np.where(is_kept, prob, 0.0), topic, candidates.n))
         all_kept = candidates.nil.copy()
         all_kept[rows] = is_kept

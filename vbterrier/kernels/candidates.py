@@ -111,7 +111,7 @@ def ranks(values: Floats, topic: Ints, tie: Ints) -> Ints:
     return places
 
 
-def kept(
+def truncation_mask(
     prob: Floats, topic: Ints, tie: Ints, *, threshold: float = 0.0, top: int | None = None, mass: float | None = None
 ) -> Bools:
     """A mask of the candidates that remain after truncation by up to three rules, shape (..., n).

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from vbterrier.annotations import Bools, Floats, Ints
 
 
-def counted(topic: Ints, mask: Bools, n_topics: int) -> Ints:
+def counts(topic: Ints, mask: Bools, n_topics: int) -> Ints:
     """The number of documents of a mask in each topic, shape (n_topics,)."""
     return np.bincount(topic[mask], minlength=n_topics)
 
@@ -54,7 +54,7 @@ def reciprocal_rank(topic: Ints, rank: Ints, relevant: Bools, n_topics: int) -> 
 def r_precision(topic: Ints, rank: Ints, relevant: Bools, n_relevant: Ints) -> Floats:
     """The share of relevant documents among the first R, R the number of relevant documents, shape (n_topics,)."""
     within = relevant & (rank < n_relevant[topic])
-    return ratio(counted(topic, within, len(n_relevant)), n_relevant)
+    return ratio(counts(topic, within, len(n_relevant)), n_relevant)
 
 
 def bpref(topic: Ints, relevant: Bools, n_relevant: Ints, n_other: Ints) -> Floats:

@@ -111,14 +111,14 @@ def marks(key: Words) -> Ints:
     return (key >> np.uint64(64 - MARKS)).astype(np.int64)
 
 
-def marked(key: Words) -> Bools:
+def leading_bits(key: Words) -> Bools:
     """A table of the leading bits that keys have, shape (2^MARKS,)."""
     table = np.zeros(1 << MARKS, dtype=bool)
     table[marks(key)] = True
     return table
 
 
-def repeated(key: Words | NDArray[np.uint32]) -> Ints:
+def repeated_keys(key: Words | NDArray[np.uint32]) -> Ints:
     """The positions of duplicated keys, grouped by key, increasing within a group."""
     ranked = np.sort(key)
     twice = ranked[1:][ranked[1:] == ranked[:-1]]
@@ -174,7 +174,7 @@ def roughly_repeated(codes: Ints, data: NDArray[np.uint8], offsets: Ints) -> Int
         rows = slice(start, stop)
         key = rough_keys(codes[rows], data, offsets[start : stop + 1])
         half = (key >> np.uint64(32)).astype(np.uint32) if stop - start < _FEW else key
-        positions.append(start + repeated(half))
+        positions.append(start + repeated_keys(half))
     return np.concatenate(positions)
 
 

@@ -394,7 +394,7 @@ def lower_limit(of: Moments, tail: Any, worst: Any, quantile_of_t: OfT, unseen: 
 
     def limits_at(t: Floats, exponent: Floats) -> Floats:
         share = -np.expm1(-exponent / of.n_effective) if unseen is None else unseen(exponent)
-        return np.asarray((1 - share) * (mean - spread * skewed(t, skewness)) - share * worst)
+        return np.asarray((1 - share) * (mean - spread * skewed_quantiles(t, skewness)) - share * worst)
 
     # Every fourth share first, then those around the lowest one. A second minimum can only be at the end.
     rows = np.arange(0, _N_SHARES, _STEP)
@@ -413,7 +413,7 @@ def _of_rows(table: Floats, rows: Ints) -> Floats:
 def limit_of_seen(of: Moments, tail: Any, quantile_of_t: OfT) -> Floats:
     """Steps 1 and 2 of :func:`lower_limit`, which assume that the sample lacks no query, for values without bounds."""
     mean, spread, skewness = _with_another_loss(of)
-    return np.asarray(mean - spread * skewed(-quantile_of_t(of.df, tail), skewness))
+    return np.asarray(mean - spread * skewed_quantiles(-quantile_of_t(of.df, tail), skewness))
 
 
 def upper_limit(of: Moments, tail: Any, best: Any, quantile_of_t: OfT, unseen: OfExponent | None = None) -> Floats:
@@ -481,7 +481,7 @@ def p_value(of: Moments, null: Any, worst: Any, distribution_of_t: OfT) -> Float
     largest = _unskewed((mean - null) / np.maximum(spread, _NO_SPREAD), skewness)
     largest = np.arcsinh(np.clip(largest, -_INFINITE, _INFINITE))
     t = np.sinh(np.linspace(np.minimum(-np.arcsinh(_FAR), largest), largest, _N_VALUES))
-    seen = (null + worst) / np.maximum(mean - spread * skewed(t, skewness) + worst, _NO_SPREAD)
+    seen = (null + worst) / np.maximum(mean - spread * skewed_quantiles(t, skewness) + worst, _NO_SPREAD)
     p: Floats = (np.clip(seen, 0.0, 1.0) ** of.n_effective * distribution_of_t(of.df, -t)).max(axis=0)
     constant: Floats = np.clip((null + worst) / np.maximum(mean + worst, _NO_SPREAD), 0.0, 1.0) ** of.n_effective
     return np.asarray(np.where(spread > 0, np.clip(p, 0.0, 1.0), constant))
@@ -514,7 +514,7 @@ def _with_another_loss(of: Moments) -> tuple[Floats, Floats, Floats]:
     return of.mean + loss, spread, skewness
 
 
-def skewed(t: Floats, skewness: Floats) -> Floats:
+def skewed_quantiles(t: Floats, skewness: Floats) -> Floats:
     """K(t): quantiles of a standardised Gamma distribution, step 2, without cancellation for small skewness."""
     third = np.maximum(t / 6 - skewness / 36, -1 / np.maximum(skewness, _NO_SPREAD))
     return np.asarray(2 * third * (3 + 3 * skewness * third + (skewness * third) ** 2))

@@ -90,11 +90,11 @@ def _value(measure: ir_measures.Measure, ranks: JudgedRanks) -> Floats:
         dcg = classic.dcg(topic[within], rank[within], gain[ranks.level[within]], n_topics)
         return classic.ratio(dcg, rankings.ideal_dcg(judgments.counts, gain, cutoff))
     if measure.NAME == "Judged":
-        return classic.ratio(classic.counted(topic, within, n_topics), shown)
+        return classic.ratio(classic.counts(topic, within, n_topics), shown)
     is_relevant = judgments.grades >= measure["rel"]
     relevant, n_relevant = is_relevant[ranks.level], judgments.counts[:, is_relevant].sum(axis=1)
     n_other = judgments.counts[:, ~is_relevant].sum(axis=1)
-    hits = classic.counted(topic, relevant & within, n_topics)
+    hits = classic.counts(topic, relevant & within, n_topics)
     least = np.minimum(shown, n_relevant) if measure.params.get("relative") else shown
     values: dict[str, Callable[[], Floats]] = {
         "AP": lambda: classic.average_precision(topic, rank, relevant, n_relevant, cutoff),

@@ -311,7 +311,7 @@ def _topics_remedy() -> str:
     return f"ask for {' or '.join(offered)}" if offered else "give runs of the same topics"
 
 
-def restricted(target: EvaluationTarget, runs: Mapping[str, Run], on_topics: str) -> EvaluationTarget:
+def restricted_target(target: EvaluationTarget, runs: Mapping[str, Run], on_topics: str) -> EvaluationTarget:
     """Return the target with the topics to average over."""
     topics = set(target.topics)
     shared = {name: topics.intersection(run.topics) for name, run in runs.items()}
@@ -337,7 +337,7 @@ def aligned(
     judged: EvaluationTarget, runs: Mapping[str, Run], on_topics: str, *, warns: bool = True
 ) -> tuple[EvaluationTarget, dict[str, Run]]:
     """Return the target with the topics to average over, and the runs on them; ``warns`` of runs that do not fit it."""
-    target = restricted(judged, runs, on_topics)
+    target = restricted_target(judged, runs, on_topics)
     if warns:
         warn_of_labels(judged)
     for run in runs.values() if warns else ():

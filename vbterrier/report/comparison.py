@@ -15,8 +15,8 @@ from vbterrier.evaluate.verdicts import FLAGGED, counted
 from vbterrier.frames.answer import MARKS
 from vbterrier.report import latex
 from vbterrier.report.captions import best_rows, measures_sentence, methods_of
-from vbterrier.report.latex import MOST, brackets, by_measure, fixed
-from vbterrier.report.tables import captioned, escaped, interval_texts, joined_ends, rendered, with_answer
+from vbterrier.report.latex import MOST, brackets, by_measure, fixed_number
+from vbterrier.report.tables import escaped, interval_texts, joined_ends, rendered, with_answer, with_caption
 from vbterrier.stats.noninferiority import FAIL, UNKNOWN
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def _for_papers(result: Comparison, means: pd.DataFrame, style: str) -> Iterator
     caption, label = comparison_caption(result), "tab:systems"
     best = best_rows(means)
     if style == "latex" and means["measure"].nunique() <= MOST:
-        yield captioned(_wide(result, best), style, caption, label)
+        yield with_caption(_wide(result, best), style, caption, label)
     else:
         bold = [(int(row), "mean") for row in best[best].index]
         yield rendered(_systems(result, means), style, caption=caption, label=label, bold=bold)
@@ -195,13 +195,13 @@ def _wide(result: Comparison, best: pd.Series[bool]) -> str:
     marks = frame["letters"] if result.baseline is None else _stars(frame, result)
     cells = []
     for value, mark, is_best in zip(frame["value"], marks, best, strict=True):
-        text = latex.number(fixed(value))
-        raised = rf"\textsuperscript{{{latex.escaped(mark)}}}" if mark else ""
+        text = latex.number(fixed_number(value))
+        raised = rf"\textsuperscript{{{latex.escaped_text(mark)}}}" if mark else ""
         cells.append((rf"\textbf{{{text}}}" if is_best else text) + raised)
     index = pd.MultiIndex.from_frame(frame[["name", "measure"]])
     ends = pd.Series(map(brackets, frame["low"], frame["high"]), index=index)
     flagged = set(result.flags.loc[result.flags["flag"] != "", "name"])
-    shown = {name: latex.escaped(f"{name}{FLAGGED if name in flagged else ''}") for name in frame["name"].unique()}
+    shown = {name: latex.escaped_text(f"{name}{FLAGGED if name in flagged else ''}") for name in frame["name"].unique()}
     return by_measure(frame.assign(cell=cells), [(rf"{100 * frame['level'].iloc[0]:g}\%", ends)], shown)
 
 
@@ -235,12 +235,12 @@ def compact_table(
     shown = {name: f"{(names or {}).get(name, name)}{FLAGGED if name in flagged else ''}" for name in map(str, systems)}
     caption = _compact_caption(result, style, beside)
     if style == "latex":
-        texts = frame["value"].map(lambda value: latex.number(fixed(value, 3)))
+        texts = frame["value"].map(lambda value: latex.number(fixed_number(value, 3)))
         texts = texts.where(~frame["best"], r"\textbf{" + texts + "}")
-        raised = frame["mark"].map(lambda mark: rf"\textsuperscript{{{latex.escaped(mark)}}}" if mark else "")
-        escaped_names = {name: latex.escaped(text) for name, text in shown.items()}
+        raised = frame["mark"].map(lambda mark: rf"\textsuperscript{{{latex.escaped_text(mark)}}}" if mark else "")
+        escaped_names = {name: latex.escaped_text(text) for name, text in shown.items()}
         body = by_measure(frame.assign(cell=texts + raised), [], escaped_names, head="system")
-        return with_answer(captioned(body, style, caption, "tab:means"), result, style)
+        return with_answer(with_caption(body, style, caption, "tab:means"), result, style)
     wide = pd.DataFrame({"system": list(shown.values())})
     bold: list[tuple[int, str]] = []
     for measure, part in frame.groupby("measure", sort=False):
@@ -252,7 +252,7 @@ def compact_table(
                     "mark"
                 ].to_numpy()
             continue
-        means = of_measure["value"].map(lambda value: "" if pd.isna(value) else fixed(value, 3))
+        means = of_measure["value"].map(lambda value: "" if pd.isna(value) else fixed_number(value, 3))
         wide[measure] = (means + " " + of_measure["mark"].fillna("")).str.rstrip().to_numpy()
         bold += [(row, str(measure)) for row, best in enumerate(of_measure["best"].eq(True)) if best]
     text = rendered(wide, style, caption=caption, label="tab:means", bold=bold)
@@ -291,7 +291,7 @@ def _stars(frame: pd.DataFrame, result: Comparison) -> list[str]:
     return [marks.get(key, "") for key in zip(frame["name"], frame["measure"], strict=True)]
 
 
-def marked(result: Comparison, measures: str | pd.Series[str], names: Iterable[str]) -> list[str]:
+def marked_names(result: Comparison, measures: str | pd.Series[str], names: Iterable[str]) -> list[str]:
     """Names of systems, with a dagger if a system is flagged by the measure (one for all names, or one for each)."""
     names, flags = list(names), result.flags[result.flags["flag"] != ""]
     flagged = set(zip(flags["measure"], flags["name"], strict=True))
@@ -301,10 +301,10 @@ def marked(result: Comparison, measures: str | pd.Series[str], names: Iterable[s
 
 def _systems(result: Comparison, frame: pd.DataFrame) -> pd.DataFrame:
     """One row for each system and measure."""
-    means = frame["value"].map(fixed)
+    means = frame["value"].map(fixed_number)
     if result.baseline is not None:
         means += _stars(frame, result)
-    text = {"run": marked(result, frame["measure"], frame["name"]), "measure": frame["measure"], "mean": means}
+    text = {"run": marked_names(result, frame["measure"], frame["name"]), "measure": frame["measure"], "mean": means}
     text[_title(frame, "means")] = interval_texts(frame)
     if result.baseline is None:
         text["letters"] = frame["letters"]
@@ -329,8 +329,8 @@ def _pairs(result: Comparison, *, one_table: bool = True) -> pd.DataFrame:
     star = (SIGNIFICANT + flag).where(result.significant().reset_index(drop=True), "")
     counts = frame[["wins", "losses", "ties"]].to_numpy().tolist()
     text = {
-        "a": marked(result, frame["measure"], frame["name_a"]),
-        "b": marked(result, frame["measure"], frame["name_b"]),
+        "a": marked_names(result, frame["measure"], frame["name_a"]),
+        "b": marked_names(result, frame["measure"], frame["name_b"]),
         "measure": frame["measure"],
         "a - b": frame["diff"],
         _title(frame, "a - b"): interval_texts(frame),

@@ -58,13 +58,13 @@ _NAMES = (
 _LETTERS = {letter: rf"\ensuremath{{\{name}}}" for letter, name in zip(_GREEK, _NAMES.split(), strict=True)}
 
 
-def escaped(text: object) -> str:
+def escaped_text(text: object) -> str:
     r"""Escape text as LaTeX in ASCII: special characters, accents, Greek; other letters become code points.
 
     Other scripts need fonts and an engine that only the author knows; a code point compiles with any engine and names
     the letter.
 
-    >>> print(escaped("50% of_x"), escaped("Müller"), escaped("α=1"), escaped("漢"), escaped("--k"))
+    >>> print(*map(escaped_text, ("50% of_x", "Müller", "α=1", "漢", "--k")))
     50\% of\_x M\"{u}ller \ensuremath{\alpha}=1 U+6F22 -{}-k
     """
     return "".join(map(_sign, _JOINED.sub("\0", printable(text))))
@@ -104,7 +104,7 @@ def tabular(heads: Sequence[str], rows: Sequence[Sequence[str]], columns: str) -
     return "\n".join([*start, *lines, r"\bottomrule", r"\end{tabular}"])
 
 
-def floated(body: str, caption: Sequence[str], label: str = "") -> str:
+def floating_table(body: str, caption: Sequence[str], label: str = "") -> str:
     """Put a tabular into a floating table, with the caption (escaped sentences) above and a label.
 
     If it is wider than a column of a two-column paper, it spans both (``table*``, in one column the same as ``table``).
@@ -166,10 +166,10 @@ def by_measure(
             below = [kind.get((name, measure), "") for measure in measures]
             if any(below):
                 rows.append([rf"{{\scriptsize {text}}}" if text else "" for text in (word, *below)])
-    return tabular([head, *map(escaped, measures)], rows, "l" + "c" * len(measures))
+    return tabular([head, *map(escaped_text, measures)], rows, "l" + "c" * len(measures))
 
 
-def fixed(value: float, digits: int = 4) -> str:
+def fixed_number(value: float, digits: int = 4) -> str:
     """Format a number with the decimals of ``DIGITS``, or with these."""
     chosen = DIGITS.get()
     return f"{value:.{digits if chosen is None else chosen}f}"
@@ -179,4 +179,4 @@ def brackets(low: float, high: float) -> str:
     """Format an interval as LaTeX; empty if there is none."""
     if math.isnan(low) or math.isnan(high):
         return ""
-    return f"[{number(fixed(low))}, {number(fixed(high))}]"
+    return f"[{number(fixed_number(low))}, {number(fixed_number(high))}]"

@@ -23,13 +23,12 @@ from vbterrier.report.comparison import (
     segment_rows,
     with_segments,
 )
-from vbterrier.report.latex import MOST, brackets, by_measure, fixed
+from vbterrier.report.latex import MOST, brackets, by_measure, fixed_number
 from vbterrier.report.tables import (
     CONSTANT,
     EXCLUDED,
     LAST,
     TAGGING,
-    captioned,
     footing,
     joined_ends,
     of_columns,
@@ -38,6 +37,7 @@ from vbterrier.report.tables import (
     summary,
     width,
     with_answer,
+    with_caption,
 )
 from vbterrier.stats.replicas import excludes_its_score
 
@@ -83,7 +83,7 @@ def scores_report(scores: Scores, style: str, *, topics: bool = False) -> str:
 
 def _means(scores: Scores, style: str) -> str:
     if style == "latex" and scores.intervals["measure"].nunique() <= MOST:
-        return captioned(_wide(scores), style, scores_caption(scores), "tab:scores")
+        return with_caption(_wide(scores), style, scores_caption(scores), "tab:scores")
     ones = scores.intervals.drop_duplicates(_KEYS)
     best = set(ones.loc[best_rows(ones), _KEYS].itertuples(index=False, name=None))
     table = summary(scores, style)
@@ -97,7 +97,7 @@ def _means(scores: Scores, style: str) -> str:
 
 def _wide(scores: Scores) -> str:
     ones = scores.intervals.drop_duplicates(_KEYS)
-    texts = ones["value"].map(lambda value: latex.number(fixed(value)))
+    texts = ones["value"].map(lambda value: latex.number(fixed_number(value)))
     cells = texts.where(~best_rows(ones), r"\textbf{" + texts + "}")
     kinds = []
     column, moved = of_columns(scores.intervals)
@@ -106,16 +106,16 @@ def _wide(scores: Scores) -> str:
         if method != "none":
             index = pd.MultiIndex.from_frame(frame[_KEYS])
             means = frame["mean"].to_numpy() if "mean" in frame.columns else np.full(len(frame), np.nan)
-            marks = np.where(excludes_its_score(frame), rf"\textsuperscript{{{latex.escaped(EXCLUDED)}}}", "")
+            marks = np.where(excludes_its_score(frame), rf"\textsuperscript{{{latex.escaped_text(EXCLUDED)}}}", "")
             ends = pd.Series(map(brackets, frame["low"], frame["high"]), index=index)
             # Replicas have their own mean, which may differ from the score.
-            around = pd.Series(means, index=index).map(lambda mean: f", mean {latex.number(fixed(mean))}")
+            around = pd.Series(means, index=index).map(lambda mean: f", mean {latex.number(fixed_number(mean))}")
             ends += around.where(ends.ne("") & np.isfinite(means), "") + marks
-            ends += np.where(frame["mark"].ne(""), rf"\textsuperscript{{{latex.escaped(CONSTANT)}}}", "")
+            ends += np.where(frame["mark"].ne(""), rf"\textsuperscript{{{latex.escaped_text(CONSTANT)}}}", "")
             # The caption has the parameters of the method.
             source, _, _ = str(method).partition(" (")
-            kinds.append((latex.escaped(f"{100 * frame['level'].iloc[0]:g}% {source}"), ends))
-    shown = {name: latex.escaped(name) for name in ones["name"].unique()}
+            kinds.append((latex.escaped_text(f"{100 * frame['level'].iloc[0]:g}% {source}"), ends))
+    shown = {name: latex.escaped_text(name) for name in ones["name"].unique()}
     return by_measure(ones.assign(cell=cells), kinds, shown)
 
 

@@ -21,7 +21,7 @@ from vbterrier.frames.files.reading import read_qrels, read_run
 from vbterrier.frames.notebook import shared_caption
 from vbterrier.frames.pictures import Bar, IntervalPicture, Rule
 from vbterrier.report.captions import best_rows, measures_sentence, methods_of
-from vbterrier.report.latex import fixed
+from vbterrier.report.latex import fixed_number
 from vbterrier.report.tables import (
     LAST,
     escaped,
@@ -330,7 +330,7 @@ def _summary(intervals: pd.DataFrame) -> pd.DataFrame:
                 cells[column] = here["value"].get(column, float("nan"))
                 if column == "DiscRatio":
                     low, high = (float(here[end].get(column, float("nan"))) for end in ("low", "high"))
-                    cells[level] = f"{fixed(low, 3)} to {fixed(high, 3)}" if low <= high else ""
+                    cells[level] = f"{fixed_number(low, 3)} to {fixed_number(high, 3)}" if low <= high else ""
             rows.append(cells | {"topics": int(here.loc["RelCov", "n_qids"])})
     return pd.DataFrame(rows)
 

@@ -93,9 +93,9 @@ def rendered(
         rows = [[escaped(name, "markdown") for name in text.columns], *cells.to_numpy().tolist()]
         lines = ["| " + " | ".join(row) + " |" for row in rows]
         rule = "|" + "|".join("---:" if numeric else ":---" for numeric in right) + "|"
-        return captioned("\n".join([lines[0], rule, *lines[1:]]), style, caption)
+        return with_caption("\n".join([lines[0], rule, *lines[1:]]), style, caption)
     if style == "latex":
-        return captioned(_latex(text, right, bold), style, caption or [title] * bool(title), label)
+        return with_caption(_latex(text, right, bold), style, caption or [title] * bool(title), label)
     if style == "table":
         return _terminal_table(text, right, title, drop, turns=turns)
     raise ParameterError(f"format={excerpt(style)}: wanted one of {', '.join(map(repr, FORMATS))}")
@@ -103,7 +103,7 @@ def rendered(
 
 def _cell(value: Any, digits: int) -> str:
     if isinstance(value, float):
-        return "" if pd.isna(value) else latex.fixed(value, digits)
+        return "" if pd.isna(value) else latex.fixed_number(value, digits)
     return printable(value)
 
 
@@ -116,11 +116,11 @@ def _emphasised(text: pd.DataFrame, bold: Collection[tuple[int, str]], form: str
 
 
 def _latex(text: pd.DataFrame, right: list[bool], bold: Collection[tuple[int, str]]) -> str:
-    cells = text.map(latex.escaped)
+    cells = text.map(latex.escaped_text)
     for name, numeric in zip(text.columns, right, strict=True):
         cells[name] = cells[name].map(latex.number if numeric else latex.ends)
     rows = _emphasised(cells, bold, r"\textbf{{{}}}").to_numpy().tolist()
-    heads = [latex.escaped(name) for name in text.columns]
+    heads = [latex.escaped_text(name) for name in text.columns]
     return latex.tabular(heads, rows, "".join("r" if numeric else "l" for numeric in right))
 
 
@@ -266,7 +266,7 @@ def prose(text: str, room: int | None) -> str:
     return "\n".join(lines)
 
 
-def folded(text: str) -> str:
+def folded_text(text: str) -> str:
     """Fold the sentences of a text to the terminal, if there is one; a command of a next step stays in one line."""
     lines, room = text.split("\n"), terminal_columns()
     return "\n".join(line if line.startswith("Next: ") else prose(line, room) for line in lines)
@@ -383,19 +383,19 @@ def with_answer(tables: str, result: Shown, style: str) -> str:
 def escaped(text: object, style: str) -> str:
     """Escape text outside of tables for a format."""
     if style == "latex":
-        return latex.escaped(text)
+        return latex.escaped_text(text)
     if style != "markdown":
         return printable(text)
     # A comment is not shown, and keeps GitHub from linking addresses and from calling people by ids of documents.
     return _LINKED.sub(rf"\g<0>{_COMMENT}", printable(text).translate(_OF_MARKDOWN))
 
 
-def captioned(table: str, style: str, caption: Sequence[str], label: str = "") -> str:
+def with_caption(table: str, style: str, caption: Sequence[str], label: str = "") -> str:
     """Add a caption to a table in LaTeX or Markdown."""
     if not caption:
         return table
     sentences = [escaped(sentence, style) for sentence in caption]
     if style == "latex":
-        return latex.floated(table, sentences, label)
+        return latex.floating_table(table, sentences, label)
     # A caption in Pandoc's syntax; other programs show it as a line.
     return "\n".join([table, "", f"Table: {sentences[0]}", *sentences[1:]])

@@ -25,7 +25,7 @@ from vbterrier.errors import (
 )
 from vbterrier.frames.contracts import frame_of
 from vbterrier.frames.ranges import is_linearised, require_difference, score_bounds
-from vbterrier.frames.score_table import ScoreTable, answered, relinearised, with_answers
+from vbterrier.frames.score_table import ScoreTable, linearised_view, with_answers, with_answers_of_ratios
 from vbterrier.kernels.mean_limits import SampledQueries, p_value
 from vbterrier.kernels.student_t import t_cdf
 from vbterrier.kernels.tolerances import ROUNDING
@@ -180,9 +180,9 @@ def comparisons(
     options |= {"margin": margin, "n_resamples": n_resamples, "seed": seed}
     check_tests(**options, is_sampled=sample is not None)
     table = ScoreTable.of_frame(values)
-    views = answered(table.views(), with_answers(table, frame_of(values, "values")))
+    views = with_answers_of_ratios(table.views(), with_answers(table, frame_of(values, "values")))
     if sample is not None:
-        views = [relinearised(view, sample(view.qids).mean) for view in views]
+        views = [linearised_view(view, sample(view.qids).mean) for view in views]
     return compared(views, baseline=baseline, **options, sample=sample)
 
 

@@ -140,7 +140,7 @@ def pareto_frontier(
         )
     up: Floats = np.array(high, dtype=np.float64)
     down: Floats = np.array(low.loc[high.index], dtype=np.float64)
-    on_frontier = undominated(np.round(up, _DECIMALS), np.round(down, _DECIMALS))
+    on_frontier = undominated_mask(np.round(up, _DECIMALS), np.round(down, _DECIMALS))
     n, shares = len(up), []
     for above, below in targets:
         inside = int(((up > above) & (down < below)).sum())
@@ -172,7 +172,7 @@ def _means(values: pd.DataFrame, measure: str) -> tuple[pd.Series[float], int]:
     return table.mean(), len(table)
 
 
-def undominated(up: Floats, down: Floats) -> Bools:
+def undominated_mask(up: Floats, down: Floats) -> Bools:
     """Return a mask of the points that are not dominated, maximising ``up`` and minimising ``down``, shape (n,)."""
     if not len(up):
         return np.zeros(0, dtype=bool)

@@ -294,7 +294,9 @@ def replicate(
     whole("seed", seed, low=0)
     # Perturbations of candidates and of tags, each with the name of its random stream.
     noise: dict[str, list[tuple[str, Any]]] = {"intents": [], "tags": []}
-    for perturbation, name in zip(perturbations, numbered(type(one).__name__ for one in perturbations), strict=True):
+    for perturbation, name in zip(
+        perturbations, numbered_names(type(one).__name__ for one in perturbations), strict=True
+    ):
         check_perturbation(perturbation)
         noise[getattr(perturbation, "target", "intents")].append((name, perturbation))
     candidates = CandidateArrays.of(intents)
@@ -335,7 +337,7 @@ def check_perturbation(perturbation: Any) -> None:
         raise ParameterError(f"perturbation {perturbation!r}: wanted an object with apply, such as Dirichlet(10)")
 
 
-def numbered(names: Iterable[str]) -> list[str]:
+def numbered_names(names: Iterable[str]) -> list[str]:
     """Append numbers to repeated names, so that perturbations of the same class have separate random streams."""
     seen: Counter[str] = Counter()
     numbered_names = []

@@ -10,7 +10,7 @@ import numpy as np
 from vbterrier.errors import InputError, ParameterError, warn
 from vbterrier.kernels.resample import nested_noise, resampled_counts, resampled_variances, stream
 from vbterrier.kernels.tolerances import ROUNDING
-from vbterrier.stats.replicas import N_REPLICAS, Replicas, check_perturbation, numbered, replicate
+from vbterrier.stats.replicas import N_REPLICAS, Replicas, check_perturbation, numbered_names, replicate
 from vbterrier.stats.topic_intervals import Intervals, tail_probabilities
 
 if TYPE_CHECKING:
@@ -287,7 +287,7 @@ def sources_of(perturbations: Sequence[Any] | Mapping[str, Any]) -> dict[str, li
     else:
         listed = list(perturbations) if isinstance(perturbations, (list, tuple)) else [perturbations]
         targets = [getattr(one, "target", "intents") for one in listed]
-        kinds = numbered(f"{target} ({type(one).__name__})" for target, one in zip(targets, listed, strict=True))
+        kinds = numbered_names(f"{target} ({type(one).__name__})" for target, one in zip(targets, listed, strict=True))
         names = [target if targets.count(target) == 1 else kind for target, kind in zip(targets, kinds, strict=True)]
         named = dict(zip(names, ([one] for one in listed), strict=True))
     if not named or not all(named.values()):
@@ -321,7 +321,7 @@ def crossed_replicas(
     B, n_topics) with new draws of all other sources, for :func:`first_order`.
     """
     pairs = [(source, one) for source, some in sources.items() for one in some]
-    names = numbered(type(one).__name__ for _, one in pairs)
+    names = numbered_names(type(one).__name__ for _, one in pairs)
 
     def drawn(kept: str | None) -> Replicas:
         # The suffix belongs to the label of the random stream, and so to the numbers.

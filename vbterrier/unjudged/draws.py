@@ -16,7 +16,7 @@ from vbterrier.kernels.grade_regression import symmetric_root
 from vbterrier.kernels.normal import normal_cdf, normal_quantile
 from vbterrier.kernels.resample import binomials, gammas, poissons, symmetric, uniforms
 from vbterrier.unjudged.features import FEATURES
-from vbterrier.unjudged.groups import consecutive, grouped
+from vbterrier.unjudged.groups import consecutive, document_groups
 from vbterrier.unjudged.model import SHRINKAGE, GradeModel
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class GradeDraws:
         if model.steps:
             self._shift = model.shift
             self._noise = self._noise_of(self._shift)
-        self._groups = grouped(model, ~near & (not deep), self._ends)
+        self._groups = document_groups(model, ~near & (not deep), self._ends)
         # The divisors of metrics by block, which all runs share, (n_topics, n_draws) each.
         self.norms: dict[tuple[Metric, int | None, int], Floats] = {}
         self._blocks = consecutive(self._stored_ends + self._groups.ends, max(_BLOCK // n_draws, 1))

@@ -59,7 +59,7 @@ class Retrieved:
         return of_run, self.row[of_run]
 
 
-def retrieved(runs: Mapping[str, Run], judgments: Judgments, cutoff: int, *, checked: bool = False) -> Retrieved:
+def first_documents(runs: Mapping[str, Run], judgments: Judgments, cutoff: int, *, checked: bool = False) -> Retrieved:
     """Return the first ``cutoff`` documents of each judged topic of several runs, checked before or here."""
     runs = {name: runs[name] for name in sorted(runs, key=str)}
     turn = np.array(sorted(range(len(judgments.topics)), key=judgments.topics.__getitem__), dtype=np.int64)
@@ -350,7 +350,7 @@ def evidence_of(
     n_runs = max(_ENTRIES // max(len(judgments.topics) * depth, 1), 1)
     parts = []
     for start in range(0, len(names), n_runs):
-        entries = retrieved(
+        entries = first_documents(
             {name: runs[name] for name in names[start : start + n_runs]}, judgments, depth, checked=True
         )
         parts.append((entries.run + np.int32(start), entries.rank, union.places(entries)))

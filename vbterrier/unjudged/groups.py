@@ -50,7 +50,7 @@ def consecutive(ends: Ints, most: int) -> list[slice]:
     return slices
 
 
-def grouped(model: GradeModel, is_grouped: Bools, first_of_topic: Ints) -> Groups:
+def document_groups(model: GradeModel, is_grouped: Bools, first_of_topic: Ints) -> Groups:
     """Divide documents of each topic into groups of equal size, by the logit of their probability of relevance.
 
     - ``is_grouped``: the documents that belong to a group, among the unjudged ones of the evidence, shape (n_unjudged,)

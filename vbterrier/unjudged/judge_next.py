@@ -11,7 +11,7 @@ import pandas as pd
 from vbterrier.errors import ParameterError
 from vbterrier.frames.answer import Finding
 from vbterrier.frames.contracts import frame_of
-from vbterrier.frames.files.exports import guarded
+from vbterrier.frames.files.exports import guarded_texts
 from vbterrier.frames.files.writing import write_table
 from vbterrier.frames.notebook import Panel, counted
 from vbterrier.frames.results import Shown, measure_text
@@ -352,5 +352,5 @@ def write_judging(plan: Any, path: str | os.PathLike[str]) -> None:
     frame = frame_of(plan.documents if isinstance(plan, JudgingPlan) else plan, "plan")
     # People open plans in spreadsheets.
     ids = [name for name in ("qid", "docno") if name in frame.columns]
-    frame = frame.assign(**{name: guarded(frame[name]).where(frame[name].notna(), frame[name]) for name in ids})
+    frame = frame.assign(**{name: guarded_texts(frame[name]).where(frame[name].notna(), frame[name]) for name in ids})
     write_table(frame, path, "plan", ("qid", "docno", "reason"), ())

@@ -15,7 +15,7 @@ from vbterrier.kernels import fingerprints
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.resample import stream
 from vbterrier.log import tracked
-from vbterrier.unjudged.evidence import Retrieved, retrieved
+from vbterrier.unjudged.evidence import Retrieved, first_documents
 from vbterrier.unjudged.pool import Judgments
 from vbterrier.unjudged.priors import COLUMN
 
@@ -261,7 +261,7 @@ def predict_grades(
     judgments = Judgments(qrels)
     if (top := judgments.grades[-1]) > MOST_GRADES:
         raise InputError(f"{judgments.name}: grade {top}; wanted at most {MOST_GRADES}; map labels to grades")
-    entries = retrieved(loaded, judgments, cutoff)
+    entries = first_documents(loaded, judgments, cutoff)
     if not (entries.level >= 0).any():
         raise InputError(
             f"none of the first {cutoff} documents of {len(loaded)} runs is judged; use a larger cutoff, or "

@@ -22,9 +22,9 @@ from vbterrier.unjudged.predicted import (
     beta_binomial,
     by_score,
     expected_strength,
+    first_documents,
     folds,
     predict_grades,
-    retrieved,
 )
 
 BY = tuple(FEATURES)
@@ -228,7 +228,7 @@ def test_scores_count_by_their_place_among_those_of_the_topic():
     qrels = pd.DataFrame({"qid": list("pqr"), "docno": list("acf"), "label": 1})
     scaled = frame.assign(score=[1.5e308, -1.5e308, 0.0, 0.0, 0.0, 1.0])
     for table in (frame, scaled):
-        evidence = by_score(retrieved({"mine": Run(table)}, Judgments(qrels), 100))
+        evidence = by_score(first_documents({"mine": Run(table)}, Judgments(qrels), 100))
         assert evidence.features[:, 0] == pytest.approx([1, -1, 0, 0, 0, 0])
 
 
@@ -236,7 +236,7 @@ def test_scores_of_two_runs_do_not_mix():
     one = pd.DataFrame({"qid": "q", "docno": ["a", "b"], "score": [3.0, 1.0]})
     two = pd.DataFrame({"qid": "q", "docno": ["c", "d"], "score": [0.2, 0.1]})
     qrels = pd.DataFrame({"qid": ["q"], "docno": ["a"], "label": [1]})
-    evidence = by_score(retrieved({"one": Run(one), "two": Run(two)}, Judgments(qrels), 100))
+    evidence = by_score(first_documents({"one": Run(one), "two": Run(two)}, Judgments(qrels), 100))
     assert evidence.features[:, 0] == pytest.approx([1, -1, 1, -1])
 
 

@@ -289,7 +289,7 @@ def _chunk(parts: list[RunBlock], behind: Place | None) -> Chunk:
     return Chunk(table, qids(table).codes()[0], behind)
 
 
-def split(blocks: Iterable[RunBlock], folder: Path, n_parts: int, level: int = 0) -> dict[str, int]:
+def partition(blocks: Iterable[RunBlock], folder: Path, n_parts: int, level: int = 0) -> dict[str, int]:
     """Partition rows by topic into the files ``0.arrow``, ``1.arrow``, ...
 
     - ``level``: number of a partition; different levels partition topics independently
@@ -376,8 +376,8 @@ def _decisive(paths: Sequence[Path], n_bytes: int, columns: SystemColumns) -> An
     return pa.concat_tables(parts).to_pandas()
 
 
-def parted(path: Path) -> Iterator[RunBlock]:
-    """Yield the blocks of a file that :func:`split` wrote."""
+def part_blocks(path: Path) -> Iterator[RunBlock]:
+    """Yield the blocks of a file that :func:`partition` wrote."""
     with kept_in(path), pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as reader:
         for batch in reader:
             yield RunBlock(pa.Table.from_batches([batch]), Place())

@@ -121,12 +121,16 @@ def write_ranking(frame: Any, path: StrPath, form: str = "beir", *, name: str = 
         scores = {str(qid): dict(zip(part["docno"], part["score"].tolist(), strict=True)) for qid, part in groups}
         write_text(path, json.dumps(scores, ensure_ascii=False) + "\n")
     else:
-        about = {"Snapshot Name": name, "Query Text": guarded(ranked["qid"]), "Doc ID": guarded(ranked["docno"])}
+        about = {
+            "Snapshot Name": name,
+            "Query Text": guarded_texts(ranked["qid"]),
+            "Doc ID": guarded_texts(ranked["docno"]),
+        }
         table = pd.DataFrame({**about, "Doc Position": ranked["rank"]})
         write_text(path, table.to_csv(index=False, lineterminator="\n"))
 
 
-def guarded(column: pd.Series[Any]) -> pd.Series[Any]:
+def guarded_texts(column: pd.Series[Any]) -> pd.Series[Any]:
     """Texts with an apostrophe before the signs of formulas."""
     return column.astype(str).str.replace(_FORMULA, r"'\1", regex=True)
 
@@ -139,16 +143,16 @@ def write_text(path: StrPath, text: str) -> None:
 
 def table_text(frame: pd.DataFrame, heads: Sequence[str], separator: str) -> str:
     """The text of a table of queries, documents and ratings, which are empty for documents without a label."""
-    cells = {name: guarded(frame[name]) for name in ("qid", "docno")}
+    cells = {name: guarded_texts(frame[name]) for name in ("qid", "docno")}
     table = (
         pd.DataFrame(cells)
         .assign(rating=pd.Series(_labels(frame, ""), frame.index, dtype=object))
         .set_axis(list(heads), axis=1)
     )
-    return delimited(table, separator, "documents: a query or document holds a tab or a line end; replace it")
+    return delimited_text(table, separator, "documents: a query or document holds a tab or a line end; replace it")
 
 
-def delimited(table: pd.DataFrame, separator: str, refused: str) -> str:
+def delimited_text(table: pd.DataFrame, separator: str, refused: str) -> str:
     """The text of a table; between tabs, a quote is an ordinary character, and tabs and line ends are refused."""
     quoting: Literal[0, 3] = 0 if separator == "," else 3  # csv.QUOTE_MINIMAL, csv.QUOTE_NONE
     try:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from vbterrier.errors import FileError
 from vbterrier.frames import columns
-from vbterrier.frames.columns import HEADINGS, ID_WORDS, ColumnNames, simplified
+from vbterrier.frames.columns import HEADINGS, ID_WORDS, ColumnNames, simplified_name
 from vbterrier.frames.files.lines import (
     ENTITY_LINES,
     LABELS_LINES,
@@ -171,7 +171,7 @@ def _is_header(kind: FileKind, header: Sequence[str], names: Sequence[str], *, i
             # Words between blanks may be ids and a tag, too.
             return {"qid", "docno"} <= recognised and not any(map(is_number, header))
         return {"qid", "docno"} <= recognised or (len(recognised) > 1 and not recognised.isdisjoint(("qid", "docno")))
-    words = list(map(simplified, header))
+    words = list(map(simplified_name, header))
     named = kind.header_words.intersection((*header, *words))
     # A text beside an id may be a name, too: two columns must be known.
     recognised = {*kind.vocabulary.named, *kind.vocabulary.optional}.intersection(names)

@@ -117,7 +117,7 @@ def read_rated_list(
         steps, odd = steps_of(frame["label"].to_numpy(dtype=np.float64), unit)
         if scale is not None:
             odd |= ~frame["label"].between(*scale).to_numpy()
-        if message := misrated(frame, odd, scale, unit):
+        if message := odd_rating_message(frame, odd, scale, unit):
             raise FileError(Path(path), message)
         return RatedList(frame if unit == 1 else frame.assign(label=steps))
     form = loaded.form if loaded.form in ("rank_eval", "workbench") else "table"
@@ -131,7 +131,7 @@ def read_rated_list(
     label = pd.to_numeric(frame["label"].astype(str), errors="coerce").to_numpy(dtype=np.float64)
     low, high = scale or (0, _LARGEST)
     steps, odd = steps_of(label, unit)
-    if message := misrated(frame, odd | ~((label >= low) & (label <= high)), scale, unit):
+    if message := odd_rating_message(frame, odd | ~((label >= low) & (label <= high)), scale, unit):
         raise FileError(Path(path), message)
     twice = frame.duplicated(["qid", "docno"])
     if twice.any():
@@ -225,7 +225,7 @@ def _rated_by_several(path: StrPath, every: pd.DataFrame, scale: tuple[int, int]
     """The lower median of the ratings of each document."""
     low, high = scale or (0, _LARGEST)
     steps, odd = steps_of(every["label"].to_numpy(), unit)
-    if message := misrated(every, odd | ~every["label"].between(low, high), scale, unit):
+    if message := odd_rating_message(every, odd | ~every["label"].between(low, high), scale, unit):
         raise FileError(Path(path), message)
     n_raters = every["judge"].nunique()
     warn(f"{printable(path)}: ratings by {n_raters} raters; the lower median of those of a document counts")
@@ -303,7 +303,7 @@ def require_ends(scale: Any) -> None:
         raise ParameterError(f"scale={excerpt(scale)}: wanted the smallest and the largest rating, as (0, 3)")
 
 
-def misrated(frame: pd.DataFrame, odd: Any, scale: tuple[int, int] | None, unit: float = 1.0) -> str:
+def odd_rating_message(frame: pd.DataFrame, odd: Any, scale: tuple[int, int] | None, unit: float = 1.0) -> str:
     """The message about the first odd rating; empty if none is odd."""
     if not np.any(odd):
         return ""

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from vbterrier.errors import FileError, nearest, printable, warn
-from vbterrier.frames.columns import ID_WORDS, simplified
+from vbterrier.frames.columns import ID_WORDS, simplified_name
 from vbterrier.frames.files.source import (
     BOM,
     COMMENT,
@@ -529,5 +529,5 @@ def _decoded_table(table: Any) -> Any:
 
 def is_id(head: object) -> bool:
     """Return True if the header of a column names ids."""
-    word = simplified(head)
+    word = simplified_name(head)
     return word in ID_WORDS or word in ("topic", "document", "iteration")

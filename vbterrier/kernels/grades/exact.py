@@ -265,7 +265,7 @@ def scores_of(model: UnjudgedModel, topic: int, uniforms: Floats) -> Floats:
     return scores
 
 
-def scored(model: UnjudgedModel, topic: int, drawn: Ints) -> Floats:
+def topic_scores(model: UnjudgedModel, topic: int, drawn: Ints) -> Floats:
     """The scores of one topic, shape (m,), for drawn levels of shape (m, n_unjudged)."""
     blocks = range(0, len(drawn), BLOCK)
     return np.concatenate([_score(model, topic, drawn[first : first + BLOCK]) for first in blocks])
@@ -317,7 +317,7 @@ def enumerated_distribution(model: UnjudgedModel, topic: int) -> Atoms:
         happens = np.flatnonzero(probs)
         places, probs = places[happens], probs[happens]
     drawn = places if len(levels) == prob.shape[1] else levels.astype(places.dtype)[places]
-    return atoms_of(scored(model, topic, drawn), probs)
+    return atoms_of(topic_scores(model, topic, drawn), probs)
 
 
 def sequences(n_levels: int, n_documents: int) -> Ints:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from vbterrier.kernels.grades.exact import scored
+from vbterrier.kernels.grades.exact import topic_scores
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -66,7 +66,7 @@ def linear_weights(model: UnjudgedModel, topic: int, uniforms: Floats) -> Floats
         return plain
     ends = np.cumsum(model.landed[topic, : max(n_unjudged, 1), :-1], axis=1)
     drawn = (uniforms[:, :, None] >= ends).sum(axis=2)
-    gains, scores = model.gain[drawn], scored(model, topic, drawn)
+    gains, scores = model.gain[drawn], topic_scores(model, topic, drawn)
     gains -= gains.mean(axis=0)
     # The normal equations are well conditioned for independent gains, and much smaller than the draws.
     weights: Floats = np.linalg.lstsq(gains.T @ gains, gains.T @ (scores - scores.mean()), rcond=None)[0]

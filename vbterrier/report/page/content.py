@@ -155,9 +155,9 @@ def page_data(numbers: ReportNumbers, inputs: Inputs, tables: Sequence[Table]) -
     topics, names = numbers.topics, numbers.names
     queries = [inputs.queries.get(topic, "") for topic in topics]
     data: dict[str, Any] = {
-        "topics": [cut(topic) for topic in topics],
+        "topics": [shortened_text(topic) for topic in topics],
         "queries": [printable(query)[:QUERY] for query in queries] if any(queries) else None,
-        "systems": [cut(name) for name in names],
+        "systems": [shortened_text(name) for name in names],
         "measures": [measure for measure in numbers.measures if measure in set(numbers.scores.values["measure"])],
         "order": _order(numbers),
         "cutoff": numbers.cutoff,
@@ -261,7 +261,7 @@ def _rankings(numbers: ReportNumbers, rows: pd.DataFrame, depth: int, texts: dic
             columns["chances"] = [-1 if np.isnan(chance) else round(100 * chance) for chance in chances.tolist()]
         if numbers.labels is not None:
             labels = numbers.labels.lookup(judgments.topics, topic, docno)
-            labellers = [cut(name) for name in numbers.labels.names]
+            labellers = [shortened_text(name) for name in numbers.labels.names]
             columns |= {f"label{place}": _numbers(label) for place, label in enumerate(labels)}
     shown, left = dict.fromkeys(range(len(ids)), ""), MOST_TEXT
     for place in items.sort_values("rank", kind="stable")["id"].unique() if texts else ():
@@ -272,7 +272,7 @@ def _rankings(numbers: ReportNumbers, rows: pd.DataFrame, depth: int, texts: dic
         shown[place] = text
     return {
         "depth": depth,
-        "ids": [cut(docno) for docno in ids],
+        "ids": [shortened_text(docno) for docno in ids],
         "texts": list(shown.values()) if any(shown.values()) else None,
         "are_texts_cut": left < 0,
         "labellers": labellers,
@@ -322,7 +322,7 @@ def _intents(numbers: ReportNumbers, depth: int) -> dict[str, Any]:
         left = order[MOST_INTENTS:]
         by_topic.append(
             {
-                "names": [cut(numbers.intent_names.get((topic, names[row]), names[row])) for row in shown],
+                "names": [shortened_text(numbers.intent_names.get((topic, names[row]), names[row])) for row in shown],
                 "prob": [_short(prob[row]) for row in shown],
                 "ranks": [
                     ";".join(",".join(str(rank) for rank in covered.ranks[row] if rank <= depth) for row in shown)
@@ -343,7 +343,7 @@ def script(data: dict[str, Any]) -> str:
     return text
 
 
-def cut(text: object, most: int = ID) -> str:
+def shortened_text(text: object, most: int = ID) -> str:
     """Text as it is shown, shortened in the middle."""
     shown = printable(text)
     return shown if len(shown) <= most else f"{shown[: most // 2]}…{shown[1 - most // 2 :]}"

@@ -26,7 +26,7 @@ from vbterrier.evaluate.default_measures import DIAGNOSTIC, default_measures, is
 from vbterrier.evaluate.doctor import JudgmentNote, judgment_notes
 from vbterrier.evaluate.inputs import intents_and_tags, named_systems, split_runs, subtopics_of, target_of
 from vbterrier.evaluate.scores import Scores, score
-from vbterrier.execution.chunks import Work, planned
+from vbterrier.execution.chunks import Work, measure_plan
 from vbterrier.execution.parallel import Workers
 from vbterrier.execution.streaming import first_ranks_of
 from vbterrier.frames.columns import DOCUMENTS, QRELS
@@ -285,12 +285,12 @@ def inputs_of(
     if memory is not None:
         if inputs.links is not None:
             raise ParameterError("memory=: entity runs of a linked pool are read whole; leave it out")
-        work = Work("", planned([*reported, *measures_from(f"Unjudged@{DEPTH}")]), inputs.target, duplicates)
+        work = Work("", measure_plan([*reported, *measures_from(f"Unjudged@{DEPTH}")]), inputs.target, duplicates)
         in_chunks = first_ranks_of(systems, work, memory, Workers(), system=data.system, progress=progress)
     # The number of ranks that measures and notes read; none if they read whole rankings.
     depth = None
     with suppress(ParameterError):
-        depth = None if (plan := planned(reported)).at_once else max(plan.depth, DEPTH)
+        depth = None if (plan := measure_plan(reported)).at_once else max(plan.depth, DEPTH)
     if inputs.links is not None:
         depth = None
     kept, n_rows = _cut_runs(systems, in_chunks, duplicates, depth, data.system)

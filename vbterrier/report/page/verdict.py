@@ -8,14 +8,14 @@ import numpy as np
 
 from vbterrier.errors import printable
 from vbterrier.evaluate.intent_notes import GUESSES
-from vbterrier.evaluate.unjudged_shares import APART, UNJUDGED, spread
+from vbterrier.evaluate.unjudged_shares import APART, UNJUDGED, share_range
 from vbterrier.evaluate.verdicts import (
     FLAGGED,
     NO_POWER,
     better,
     counted,
-    listed,
     means_sentence,
+    name_list,
     parsed,
     too_few,
     verdict_of,
@@ -63,7 +63,7 @@ def sentences(numbers: ReportNumbers) -> list[str]:
     ordered = [measure for measure in numbers.compared if measure not in guessed]
     texts = [verdict_of(numbers.comparison, measure, few=few[measure]) for measure in ordered]
     if guessed:
-        texts.append(f"By {listed(guessed)}, {GUESSES}.")
+        texts.append(f"By {name_list(guessed)}, {GUESSES}.")
     return texts + _disagreements(numbers.comparison, numbers.compared)
 
 
@@ -98,7 +98,7 @@ def agreement(numbers: ReportNumbers) -> list[str]:
 
 
 def _finding(measures: list[str], what: str) -> list[str]:
-    return [f"{listed(measures)} {'finds' if len(measures) == 1 else 'find'} {what}"] if measures else []
+    return [f"{name_list(measures)} {'finds' if len(measures) == 1 else 'find'} {what}"] if measures else []
 
 
 def _disagreements(result: Comparison, measures: Iterable[str]) -> list[str]:
@@ -130,13 +130,13 @@ def _disagreement(result: Comparison, bootstrapped: str, plain: str) -> list[str
     texts = []
     if gone:
         texts.append(
-            f"By {plain}, but not by {bootstrapped}, these systems differ significantly: {listed(gone, 4)}. The "
+            f"By {plain}, but not by {bootstrapped}, these systems differ significantly: {name_list(gone, 4)}. The "
             f"difference depends on unjudged documents, which {plain} treats as non-relevant."
         )
     if new:
-        texts.append(f"By {bootstrapped}, but not by {plain}, these systems differ significantly: {listed(new, 4)}.")
+        texts.append(f"By {bootstrapped}, but not by {plain}, these systems differ significantly: {name_list(new, 4)}.")
     if turned:
-        both_ways = f"significant differences in opposite directions: {listed(turned, 4)}"
+        both_ways = f"significant differences in opposite directions: {name_list(turned, 4)}"
         texts.append(f"{plain} and {bootstrapped} contradict each other, with {both_ways}.")
     return texts
 
@@ -175,15 +175,15 @@ def _families(numbers: ReportNumbers) -> Caveat:
     texts = []
     if estimated:
         texts.append(
-            f"{listed(estimated)} {'estimates' if len(estimated) == 1 else 'estimate'} the scores that complete "
+            f"{name_list(estimated)} {'estimates' if len(estimated) == 1 else 'estimate'} the scores that complete "
             "judgments would give, from all runs and judgments of this page. They change with the runs that are "
             "evaluated together."
         )
     if bootstrapped:
         texts.append(
-            f"{listed(bootstrapped)} {'draws' if len(bootstrapped) == 1 else 'draw'} the grades of a topic's unjudged "
-            "documents from its own judgments; the ideal ranking stays that of the pool. Report these scores beside "
-            "published scores of the same judgments."
+            f"{name_list(bootstrapped)} {'draws' if len(bootstrapped) == 1 else 'draw'} the grades of a topic's "
+            "unjudged documents from its own judgments; the ideal ranking stays that of the pool. Report these scores "
+            "beside published scores of the same judgments."
         )
     # A note that is a warning, too, is a caveat of its own.
     warned = set(map(text_key, numbers.messages))
@@ -209,7 +209,7 @@ def _unjudged_caveats(numbers: ReportNumbers) -> Iterator[Caveat]:
     if not numbers.tops:
         return
     shares = {name: float(top.unjudged_share().mean()) for name, top in numbers.tops.items()}
-    low, high, span = spread(shares)
+    low, high, span = share_range(shares)
     where = f"the first {numbers.cutoff} documents"
     if not shares[high]:
         yield Caveat("Unjudged documents", f"All of {where} of all systems are judged.", serious=False)
@@ -231,7 +231,7 @@ def _unjudged_caveats(numbers: ReportNumbers) -> Iterator[Caveat]:
     if of:
         effect = "depend on the model of unjudged documents alone"
         effect = effect if numbers.distributions else "are not evidence of quality"
-        text = f"None of {where} is judged for {listed(of)}: these scores {effect}."
+        text = f"None of {where} is judged for {name_list(of)}: these scores {effect}."
         yield Caveat("Topics without judgments", text, serious=True)
 
 
@@ -239,7 +239,7 @@ def _tagging(numbers: ReportNumbers) -> Iterator[Caveat]:
     tagged = {name: covered.tagged for name, covered in numbers.covered.items() if not np.isnan(covered.tagged)}
     if not tagged:
         return
-    low, _, span = spread(tagged)
+    low, _, span = share_range(tagged)
     text = f"{span} of the first {numbers.cutoff} documents have a candidate as a tag."
     ties = {name: covered.ties for name, covered in numbers.covered.items() if covered.ties.sentence()}
     most = max(ties, key=lambda name: sum(ties[name]), default=None)
@@ -286,7 +286,9 @@ def _influential(numbers: ReportNumbers) -> Iterator[Caveat]:
             )
             yield Caveat("Influential topics", text, serious=False)
         return
-    without = f"Without {len(topics)} of {len(wide)} topics ({listed(wide.index[topics], _SHOWN)}), the mean {measure}"
+    without = (
+        f"Without {len(topics)} of {len(wide)} topics ({name_list(wide.index[topics], _SHOWN)}), the mean {measure}"
+    )
     text = f"{without} of {printable(a)} would not be {where} that of {printable(b)}."
     pairs = numbers.comparison.pairs
     significant = pairs[numbers.comparison.significant() & (pairs["measure"] == measure)]
@@ -298,7 +300,7 @@ def _influential(numbers: ReportNumbers) -> Iterator[Caveat]:
 def _ties(numbers: ReportNumbers) -> Iterator[Caveat]:
     tied = {name: share for name, share in numbers.ties.items() if share > MAX_TIED_SHARE}
     if tied:
-        shares = listed(f"{name} ({share:.0%})" for name, share in tied.items())
+        shares = name_list(f"{name} ({share:.0%})" for name, share in tied.items())
         text = (
             f"Scores of the first {numbers.cutoff} documents are tied in {shares}. Ties are broken by docno, as "
             "trec_eval does; another order would give other values."

@@ -84,7 +84,7 @@ def curve(
             texts = [text.replace("(", "(α,", 1) if "(" in text else text.replace("VB", "VB(α)", 1) for text in texts]
         drawn.set_ylabel(style.fitted(texts[0] if len(measures) == 1 else "score", 1.6))
         elements.explain(drawn, coloured, len(rest), texts)
-        bare, picked = points["low"].isna().all(), elements.picked(rest, highlight)
+        bare, picked = points["low"].isna().all(), elements.choice_caption(rest, highlight)
         missing = "no intervals" if bare else captions.absent(points["value"], points["low"], "no band")
         style.caption(drawn, captions.provenance(points), missing, picked, data)
     return drawn

@@ -144,7 +144,7 @@ def points_in_rows(
     return mark
 
 
-def aligned(numbers: Any) -> list[str]:
+def aligned_numbers(numbers: Any) -> list[str]:
     """Format numbers with two significant digits of the smallest, at most four decimals; empty for NaN."""
     sizes = [abs(float(one)) for one in numbers if abs(one) > 0]
     least = min(sizes, default=1.0)
@@ -170,7 +170,7 @@ def legend_from_left(ax: Any, handles: Sequence[Any], names: Sequence[object], s
     made.set_bbox_to_anchor((0, 1), transform=ax.transAxes + left)
 
 
-def highlighted(names: list[Any], highlight: Sequence[str] | None, what: str) -> list[Any] | None:
+def highlighted_names(names: list[Any], highlight: Sequence[str] | None, what: str) -> list[Any] | None:
     """Return the names to colour; ``None`` if there are more than colours and none is to be highlighted."""
     most = len(style.COLOURS)
     if highlight is None:
@@ -183,7 +183,7 @@ def highlighted(names: list[Any], highlight: Sequence[str] | None, what: str) ->
 def chosen(points: pd.DataFrame, highlight: Sequence[str] | None) -> tuple[list[Any], list[Any]]:
     """Return the systems to colour, by default the seven highest at the end of the first line, and the rest."""
     names = list(points["name"].unique())
-    coloured = highlighted(names, highlight, "systems of the scores")
+    coloured = highlighted_names(names, highlight, "systems of the scores")
     if coloured is None:
         first = points[points["line"] == points["line"].iloc[0]].sort_values("at", kind="stable")
         last = first.drop_duplicates("name", keep="last").sort_values("value", ascending=False, kind="stable")
@@ -191,7 +191,7 @@ def chosen(points: pd.DataFrame, highlight: Sequence[str] | None) -> tuple[list[
     return coloured, [name for name in names if name not in coloured]
 
 
-def picked(others: list[Any], highlight: Sequence[str] | None) -> str:
+def choice_caption(others: list[Any], highlight: Sequence[str] | None) -> str:
     """Part of the caption: the choice of coloured systems."""
     return f"in colour: the {len(style.COLOURS)} highest at the end" if others and highlight is None else ""
 

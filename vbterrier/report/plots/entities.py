@@ -11,8 +11,8 @@ from vbterrier.errors import InputError, ParameterError, examples, excerpt, near
 from vbterrier.evaluate import verdicts
 from vbterrier.frames.notebook import counted
 from vbterrier.report.plots import style
-from vbterrier.report.plots.elements import columns_of, highlighted, limits_of
-from vbterrier.stats.frontier import pearson_interval, undominated
+from vbterrier.report.plots.elements import columns_of, highlighted_names, limits_of
+from vbterrier.stats.frontier import pearson_interval, undominated_mask
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -52,7 +52,7 @@ def run_means(values: Any, x: str, y: str) -> tuple[pd.DataFrame, int, int]:
     mean = whole.mean().unstack().loc[names]
     runs = pd.DataFrame({"name": names, "x": _system_means(mean, x), "y": _system_means(mean, y)})
     up, down = ((runs[axis] * sign).to_numpy().round(DECIMALS) for axis, sign in (("y", -_worse(y)), ("x", _worse(x))))
-    return runs.assign(on_front=undominated(up, down)), len(whole), len(table) - len(whole)
+    return runs.assign(on_front=undominated_mask(up, down)), len(whole), len(table) - len(whole)
 
 
 def _sources(measure: str) -> tuple[str, ...]:
@@ -178,7 +178,7 @@ def _series(
             raise ParameterError(f"families: {len(series)} are too many for one figure; choose at most {most}")
         return series, 0
     runs["series"] = names
-    chosen = highlighted(names, highlight, "runs of the values")
+    chosen = highlighted_names(names, highlight, "runs of the values")
     if chosen is None:
         front = runs[runs["on_front"]].sort_values("x", kind="stable")["name"].tolist()
         places = np.unique(np.linspace(0, len(front) - 1, min(most, len(front))).round()).astype(int)

@@ -109,7 +109,7 @@ def coverage_map(
         n, n_all = len(chosen), len(coverage.intents.topics)
         title = ("" if n == n_all else f"{n:,} of ") + f"{n_all:,} topic" + ("s" if n_all > 1 else "")
         title += "" if n == 1 else ", " + ORDERS[order if qids is None else "given"].format(k=cutoff)
-        title = style.wrapped(title, across - taken - 0.1, style.SIZE)
+        title = style.wrapped_lines(title, across - taken - 0.1, style.SIZE)
         drawn.set_title(title, loc="left", fontsize=style.SIZE, color=style.INK, pad=3)
         mean = "" if n == len(success) else f"{success[chosen].mean():.3f} here, "
         hidden = 1 - float(np.nansum(prob, axis=1).min())

@@ -74,7 +74,7 @@ def score_by_size(
         drawn.set_ylabel(style.fitted(shown[0] if len(shown) == 1 else "score", 1.6))
         elements.explain(drawn, coloured, len(rest), dashed)
         n_systems = verdicts.counted(frame["name"].nunique(), "system")
-        style.caption(drawn, n_systems, *_subsets(frame), elements.picked(rest, highlight), data)
+        style.caption(drawn, n_systems, *_subsets(frame), elements.choice_caption(rest, highlight), data)
     return drawn
 
 

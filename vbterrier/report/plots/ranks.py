@@ -177,7 +177,7 @@ def variance_shares(
         across, down = style.cell(drawn)
         row = row if ax is None else max(down - 0.9, 0.3) / n
         taken = style.row_labels(drawn, names, row, 0.4 * across)
-        space = across - taken - 0.15 - elements.beside_rows(drawn, elements.aligned(error), "std. error")
+        space = across - taken - 0.15 - elements.beside_rows(drawn, elements.aligned_numbers(error), "std. error")
         handles = _draw_shares(drawn, table, sources, (space, row))
         drawn.set_xlabel("share of the variance (%)")
         elements.legend_from_left(drawn, handles, sources, space, taken)

@@ -138,10 +138,10 @@ def safe(text: object) -> str:
 
 def fitted(text: object, width: float, size: float = SIZE) -> str:
     """Return escaped text of at most ``width`` inches, shortened in the middle, since versions differ at the end."""
-    return safe(cut(text, width, size))
+    return safe(shortened_text(text, width, size))
 
 
-def cut(text: object, width: float, size: float = SIZE) -> str:
+def shortened_text(text: object, width: float, size: float = SIZE) -> str:
     """Shorten text like :func:`fitted`, without escaping it."""
     shown = printable(text)
     shown = _shortened(shown, _LONGEST) if len(shown) > _LONGEST else shown
@@ -151,12 +151,12 @@ def cut(text: object, width: float, size: float = SIZE) -> str:
 
 
 def distinct(names: Sequence[object], width: float, size: float = SIZE) -> list[str]:
-    """Shorten names like :func:`cut`; names that would look the same are shown without their common prefix.
+    """Shorten names like :func:`shortened_text`; names that would look the same are shown without their common prefix.
 
     Names that differ at the start and far from it may still look the same.
     """
     printed = [printable(name) for name in names]
-    texts = {name: cut(name, width, size) for name in printed}
+    texts = {name: shortened_text(name, width, size) for name in printed}
     starts = dict.fromkeys(printed, -1)
     while True:
         alike: dict[str, list[str]] = {}
@@ -193,7 +193,7 @@ def _shortened(text: str, kept: int) -> str:
     return f"{text[: kept - tail]}…{text[len(text) - tail :]}"
 
 
-def wrapped(text: str, width: float, size: float) -> str:
+def wrapped_lines(text: str, width: float, size: float) -> str:
     """Escape text and break it into lines of at most ``width`` inches."""
     lines: list[str] = []
     for word in _UNBROKEN.findall(text):
@@ -206,7 +206,7 @@ def wrapped(text: str, width: float, size: float) -> str:
 
 def caption(ax: Any, *sentences: str) -> Any:
     """Print a caption in small type under the axes."""
-    text = wrapped("; ".join(filter(None, sentences)), _HINTED * (cell(ax)[0] - 0.12), SMALL)
+    text = wrapped_lines("; ".join(filter(None, sentences)), _HINTED * (cell(ax)[0] - 0.12), SMALL)
     place = {"xy": (0, 0), "xycoords": partial(_outline, ax), "xytext": (0, -3), "textcoords": "offset points"}
     return ax.annotate(text, **place, ha="left", va="top", fontsize=SMALL, color=INK, annotation_clip=False)
 

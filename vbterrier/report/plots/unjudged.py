@@ -13,7 +13,15 @@ from vbterrier.evaluate import verdicts
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.report import captions
 from vbterrier.report.plots import style
-from vbterrier.report.plots.elements import aligned, beside_rows, columns_of, legend_from_left, refuse, round_up, varies
+from vbterrier.report.plots.elements import (
+    aligned_numbers,
+    beside_rows,
+    columns_of,
+    legend_from_left,
+    refuse,
+    round_up,
+    varies,
+)
 from vbterrier.unjudged.distribution import ScoreDistributions
 from vbterrier.unjudged.metrics import metric_text
 
@@ -317,7 +325,7 @@ def removal_distributions(
         row = row if ax is None else max(down - 0.95, 0.3) / n
         taken = style.row_labels(drawn, [one.label for one in rows], row, 0.36 * across)
         sources = [source for source in _SIDES if any(source in one.values for one in rows)]
-        texts = iter(aligned([np.std(one.values.get(source, [np.nan])) for one in rows for source in sources]))
+        texts = iter(aligned_numbers([np.std(one.values.get(source, [np.nan])) for one in rows for source in sources]))
         stds = [" / ".join(next(texts) or "–" for _ in sources) for _ in rows]
         space = across - taken - 0.15 - beside_rows(drawn, stds, f"std {' / '.join(sources)}")
         handles, step = _draw(drawn, rows, step, space)
