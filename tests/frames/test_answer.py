@@ -79,6 +79,9 @@ def test_texts_of_an_answer_are_escaped():
     assert "\x1b" not in answer.head() + answer.foot() + answer.html()
     assert "<b>" not in answer.html()
     assert "✗ " in answer.html()
+    assert (str(answer), answer._repr_html_()) == (f"{answer.head()}\n{answer.foot()}", answer.html())
+    # A long call does not widen a notebook.
+    assert "overflow-wrap: anywhere" in answer.html()
 
 
 def test_record_has_the_documented_keys(gate):

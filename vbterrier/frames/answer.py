@@ -129,7 +129,9 @@ class Answer:
             items = "".join(f"<li>{serious * one.serious}{_escaped(one.line())}</li>" for one in self.caveats)
             parts.append(f"<ul>{items}</ul>")
         if self.next:
-            parts.append(f"<p>Next: <code>{_escaped(self.next)}</code></p>")
+            code = f"<code>{_escaped(self.next)}</code>"
+            # Calls have few places to break a line at.
+            parts.append(f'<p style="overflow-wrap: anywhere">Next: {code}</p>')
         return "\n".join(parts)
 
     def record(self) -> dict[str, Any]:
