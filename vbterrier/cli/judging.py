@@ -20,7 +20,7 @@ from vbterrier.remedies import call_in_use
 from vbterrier.settings import Data, Execution, Inference
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     import pandas as pd
 
@@ -345,7 +345,7 @@ def _powered_sentences(result: pd.DataFrame) -> Iterator[str]:
         yield f"By {label}, from labels of {n_labelled} and {measure} of {n}, {name_list(estimates)}."
 
 
-def _estimate(row: dict[str, Any], level: str = "") -> str:
+def _estimate(row: Mapping[Any, Any], level: str = "") -> str:
     return f"{row['value']:.3f} ({level}{row['low']:.3f} to {row['high']:.3f})"
 
 

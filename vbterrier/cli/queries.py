@@ -131,7 +131,7 @@ def _profile_sentences(table: pd.DataFrame, level: float) -> Iterator[str]:
 
     rows = {(row["part"], row["item"]): row for row in table.to_dict("records")}
     counts = {item: int(row["n"]) for (part, item), row in rows.items() if part == "count"}
-    shares = []
+    shares: list[str] = []
     for key, text in ((("entity", "NIL"), "are NIL"), (("ambiguity", "2+"), "have an ambiguous mention")):
         if key in rows:
             ends = f"{rows[key]['low']:.1%} to {rows[key]['high']:.1%}"
@@ -261,7 +261,7 @@ def _plan_sentences(plans: pd.DataFrame, power: float, margin: float | None, *, 
     """The number of queries that a plan needs, of several pairs the largest; or the differences that sizes detect."""
     from vbterrier.frames.notebook import counted
 
-    for n, rows in plans.groupby("n_qids") if by_size else [(0, plans)]:
+    for _, rows in plans.groupby("n_qids") if by_size else [(0, plans)]:
         row = rows.sort_values("delta" if by_size else "n_qids", kind="stable").iloc[-1]
         pair = f" between {printable(row['name_a'])} and {printable(row['name_b'])}" if "name_a" in rows else ""
         pair += f", the largest of {len(rows)} pairs," if len(rows) > 1 else ""
@@ -269,7 +269,7 @@ def _plan_sentences(plans: pd.DataFrame, power: float, margin: float | None, *, 
         ends = f"({level} {row['low']:{'.4f' if by_size else ',.0f'}} to {row['high']:{'.4f' if by_size else ',.0f'}})"
         difference = f"a difference of {row['delta']:.4g} in {row['measure']}{pair} with power {power:g}"
         if by_size:
-            yield f"{counted(int(n), 'query')} detect {difference} {ends}."
+            yield f"{counted(int(row['n_qids']), 'query')} detect {difference} {ends}."
         elif margin is None:
             yield f"Detecting {difference} takes {counted(int(row['n_qids']), 'query')} {ends}."
         else:

@@ -112,7 +112,7 @@ class Diagnosis(Shown):
             return
         names, cut = ", ".join(item.measures for item in usable), f"@{TIE_CUTOFF}"
         comparable = self.runs[~self.runs["name"].isin(self.other_ids)]
-        shares = comparable.set_index("name")[f"unjudged{cut}"].dropna().to_dict()
+        shares = {str(name): share for name, share in comparable.set_index("name")[f"unjudged{cut}"].dropna().items()}
         if "nDCG" not in names:
             yield f"{usable[0].measures} suit these files: {usable[0].reason}."
         elif not any(shares.values()):

@@ -87,7 +87,7 @@ def reusability(
         for name in dict.fromkeys(system_of[run] for run in parts[0].runs):
             without_group, row = ranked_without.loc[name], by_name.loc[name]
             low, high = without_group["rank_low"], without_group["rank_high"]
-            shared = by_name["rank"][[share_letter(row["letters"], other) for other in by_name["letters"]]]
+            shared = by_name["rank"][[share_letter(str(row["letters"]), other) for other in by_name["letters"]]]
             recovered = bool(shared.min() <= without_group["rank"] <= shared.max())
             ends = low, high, without_group["letters"], recovered, low <= row["rank"] <= high
             where = row["rank"], row["letters"], without_group["rank"], *ends
