@@ -243,7 +243,10 @@ def Experiment(
     n_topics = len(judged.topics)
     milliseconds = [before + elapsed / n_topics for before, elapsed in times] if is_timed else None
     values = _experiment_values(results, shown, judged, measures, queries if perquery else None, pool_cutoff)
-    averages, per_query = values.averages(places, tests, milliseconds), values.per_query(places)
+    averages, per_query = (
+        values.averages(places, tests, milliseconds),
+        values.per_query(places) if perquery or save_dir is not None else pd.DataFrame(),
+    )
     if save_dir is not None:
         merge_into(Path(save_dir) / _SAVED_TABLES[0], averages, values.models)
         merge_into(Path(save_dir) / _SAVED_TABLES[1], per_query, values.models)
@@ -379,7 +382,8 @@ def _common_topics(
     qids = queries["qid"].astype(str)
     ids = Ids(pa.array(qids, pa.large_string()), integers=infer_dtype(queries["qid"]) == "integer")
     require_same_kind(ids, judged.qid, "topics column 'qid'", "qrels column 'qid'")
-    has_judgments = qids.isin(judged.topics)
+    judged_qids = set(judged.topics)
+    has_judgments = np.array([qid in judged_qids for qid in qids], dtype=bool)
     if (by_qrels or by_topics) and not has_judgments.any():
         raise InputError(
             f"no topic in common: topics have {examples(qids.unique())}; qrels have {examples(judged.topics)}; "
@@ -409,7 +413,8 @@ def _experiment_values(
     keys = system_keys(names)
     id_columns = judged.columns & {"qid", "docno"}
     text_columns = {column for column in id_columns if not is_integer(judged.frame[column])}
-    runs = {key: _of_judged(frame, judged_qids, text_columns, key) for key, frame in zip(keys, results, strict=True)}
+    among = set(judged_qids)
+    runs = {key: _of_judged(frame, among, text_columns, key) for key, frame in zip(keys, results, strict=True)}
     options: dict[str, Any] = {"pool_cutoff": pool_cutoff, "interval": "unseen"}
     scores, messages = heard(lambda: scores_on_all_topics(runs, judged, list(measures), **options))
     for message in messages:
@@ -418,8 +423,8 @@ def _experiment_values(
     topics = judged_qids if queries is None else list(dict.fromkeys([*judged_qids, *queries["qid"].astype(str)]))
     values = np.full((*means.shape, len(topics)), nan)
     axes: dict[str, Any] = {"name": keys, "measure": means.columns, "qid": topics}
-    places = tuple(pd.Index(labels).get_indexer(pd.Index(rows[column])) for column, labels in axes.items())
-    values[places] = rows["value"]
+    place_of = {column: {label: place for place, label in enumerate(labels)} for column, labels in axes.items()}
+    values[tuple([place_of[column][label] for label in rows[column]] for column in axes)] = rows["value"]
     models = [""] * len(measures)
     if "model" in rows.columns:
         models = rows.drop_duplicates("measure").set_index("measure")["model"].reindex(means.columns).tolist()
@@ -452,7 +457,7 @@ def scores_on_all_topics(
     return scores
 
 
-def _of_judged(results: Any, judged_qids: list[str], text_columns: Collection[str], key: str) -> pd.DataFrame:
+def _of_judged(results: Any, judged_qids: set[str], text_columns: Collection[str], key: str) -> pd.DataFrame:
     """The results for judged topics, if there are any, with ids as text where those of the judgments are text."""
     frame = frame_of(results, f"run {key!r}")
     for column in text_columns:
@@ -460,7 +465,7 @@ def _of_judged(results: Any, judged_qids: list[str], text_columns: Collection[st
             frame = frame.assign(**{column: frame[column].astype(str)})
     if "qid" in frame:
         blocks = distinct_blocks(frame["qid"], f"run {key!r} column 'qid'")
-        judged = np.isin(blocks.ids.text.to_pylist(), judged_qids)
+        judged = np.array([qid in judged_qids for qid in blocks.ids.text.to_pylist()], dtype=bool)
         # Without a common topic, the evaluation says what is wrong with the ids.
         if judged.any() and not judged.all():
             _, number = blocks.distinct(len(frame))

@@ -155,8 +155,8 @@ def missing_notes(missing: pd.DataFrame) -> list[Note]:
 
     ``missing``: the frame of :func:`missing_topics`. Empty runs have a warning of their own.
     """
-    rows = missing.to_dict("records")
-    texts = {row["name"]: missing_text(f"run {row['name']!r}", row["n_missing"], row["n_qids"]) for row in rows}
+    rows = zip(*(missing[column].tolist() for column in ("name", "n_missing", "n_qids")), strict=True)
+    texts = {name: missing_text(f"run {name!r}", n_missing, n_topics) for name, n_missing, n_topics in rows}
     return [Note(text, OF_EMPTY_TOPICS, name) for name, text in texts.items() if text]
 
 
