@@ -229,7 +229,9 @@ def _rows(source: Source, n_bytes: int, start: int, systems: SystemColumns) -> I
             if concept in (*KEYS, *READ, *of_systems)
         }
         others = [name for name in read.values() if name not in KEYS]
-        for at, batch in batches(source, list(read), n_bytes=n_bytes, start=start, limit=_LONGEST_LINE * n_bytes):
+        # As many rows as a block of text, whose table takes about twice its bytes.
+        size, limit = 2 * n_bytes, _LONGEST_LINE * n_bytes
+        for at, batch in batches(source, list(read), n_bytes=size, start=start, limit=limit):
             table = batch.slice(max(start - at, 0)).rename_columns(list(read.values()))
             if by_rank:
                 table = table.append_column("score", pc.negate(pc.cast(table["rank"], pa.float64())))

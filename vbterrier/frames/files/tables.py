@@ -480,15 +480,18 @@ def too_large(source: Source) -> FileError:
 def _width(source: Source, probe: Any, group: int, columns: Sequence[str] | None, limit: int | None) -> int:
     """Upper bound of the bytes of a row in a group, if dictionaries hold its texts; else the average."""
     about = probe.metadata.row_group(group)
-    width: int = about.total_byte_size // max(about.num_rows, 1) + 1
-    row = next(probe.iter_batches(1, row_groups=[group], columns=columns), None)
-    if row is None:
-        return width
     n_values_of: dict[str, int] = {}
+    n_text_bytes = 0
     for place in range(about.num_columns):
         leaf = about.column(place)
         root = leaf.path_in_schema.partition(".")[0]
         n_values_of[root] = max(n_values_of.get(root, 0), leaf.num_values)
+        if columns is None or root in columns:
+            n_text_bytes += leaf.total_uncompressed_size * (leaf.physical_type == "BYTE_ARRAY")
+    width: int = n_text_bytes // max(about.num_rows, 1) + 1
+    row = next(probe.iter_batches(1, row_groups=[group], columns=columns), None)
+    if row is None:
+        return width
     for name, column in zip(row.schema.names, row.columns, strict=True):
         widest, n_values = _widest(column), n_values_of[name]
         if pa.types.is_nested(column.type) and limit is not None and n_values * (widest + _NUMBER_BYTES) > limit:
@@ -498,7 +501,8 @@ def _width(source: Source, probe: Any, group: int, columns: Sequence[str] | None
                 f"column {name!r} holds lists of {n_values:,} values of up to {widest:,} bytes, which may take more "
                 f"than {limit:,}; shorten the lists, or allow more",
             )
-        width += widest + _NUMBER_BYTES
+        # Texts and lists have the place of their start as well.
+        width += widest + _NUMBER_BYTES * (not pa.types.is_primitive(column.type))
     return width
 
 
