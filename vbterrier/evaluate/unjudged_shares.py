@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from vbterrier.errors import printable, unheard
+from vbterrier.errors import printable
 from vbterrier.evaluate.default_measures import is_diversity
 from vbterrier.evaluate.verdicts import better, counted, name_list
 from vbterrier.frames.answer import Caveat
 from vbterrier.measures.base import Measure
-from vbterrier.measures.target import Scoring
 from vbterrier.unjudged.model import is_identified
 
 if TYPE_CHECKING:
@@ -51,10 +50,8 @@ def unjudged_caveats(
         return ()
     cutoffs = [cutoff for measure in plain if (cutoff := measure.params.get("cutoff")) is not None]
     depth = max(cutoffs, default=_CUTOFF)
-    # The scores of these runs have warned of their topics.
-    with unheard():
-        tops = {name: Scoring(target, run, depth).judged(depth) for name, run in runs.items()}
-    shares = {name: float(top.unjudged_share().mean()) for name, top in tops.items()}
+    judgments = target.judgments()
+    shares = {name: float(judgments.unjudged_share(run, depth).mean()) for name, run in runs.items()}
     low, high, span = share_range(shares)
     apart = shares[high] - shares[low] > APART
     if not apart and shares[high] <= UNJUDGED:
@@ -68,6 +65,6 @@ def unjudged_caveats(
         for measure in plain
         if measure.NAME in ESTIMATED
     ]
-    if estimates and is_identified(target.judgments()):
+    if estimates and is_identified(judgments):
         text += f"; prefer {name_list(estimates)}"
     return (Caveat("Unjudged documents", f"{text}.", serious=True),)

@@ -225,7 +225,7 @@ class Run:
 
         :meth:`top` does so for the documents that it returns.
         """
-        if cutoff is not None and cutoff < self._longest:
+        if cutoff is not None and cutoff < self.longest:
             self.top(cutoff)
         else:
             self._require_distinct(None)
@@ -235,7 +235,7 @@ class Run:
 
         All rows of a run are compared if a column may name several systems, as of a table that was not split.
         """
-        depth = math.inf if top is None or top.depth >= self._longest or self._may_be_several else top.depth
+        depth = math.inf if top is None or top.depth >= self.longest or self._may_be_several else top.depth
         if depth <= self._distinct_to:
             return
         if top is None or depth == math.inf:
@@ -315,7 +315,7 @@ class Run:
         return np.concatenate([[0], stops[:-1]]), stops
 
     @cached_property
-    def _longest(self) -> int:
+    def longest(self) -> int:
         """The number of documents of the longest list."""
         starts, stops = self._spans
         return int((stops - starts).max(initial=0))
@@ -338,14 +338,14 @@ class Run:
 
     def _leading(self, depth: int) -> _Lists:
         """Rows by topic and descending score, at least the first ``depth`` of each topic and those that tie there."""
-        if self._is_descending or "_descending" in vars(self) or depth * _FEW_OF >= self._longest:
+        if self._is_descending or "_descending" in vars(self) or depth * _FEW_OF >= self.longest:
             return self._descending
         return self._grouped.leading(depth).descending()
 
     def ordered(self, cutoff: int | None = None) -> tuple[Ints, Ints, Ints]:
         """Return rows by topic, up to ``cutoff`` in trec_eval's order, and the start and size of each topic."""
         starts, stops, rows, score = lists = self._descending
-        tied = rankings.tied_groups(score, starts, stops, self._longest if cutoff is None else cutoff)
+        tied = rankings.tied_groups(score, starts, stops, self.longest if cutoff is None else cutoff)
         ordered = np.arange(len(self)) if rows is None else rows
         if tied.any():
             places, settled, _ = self._tie_order(lists, tied, cutoff)
@@ -364,7 +364,7 @@ class Run:
 
     def top(self, cutoff: int | None = None) -> Top:
         """Cut each topic to its first ``cutoff`` documents in trec_eval's order; ``None`` keeps all."""
-        depth = self._longest if cutoff is None else min(cutoff, self._longest)
+        depth = self.longest if cutoff is None else min(cutoff, self.longest)
         if depth in self._tops:
             return self._tops[depth]
         if len(self.topics) * depth > MOST_PLACES:
@@ -432,7 +432,7 @@ class Run:
     def ranks_of(self, rows: Ints) -> Ints:
         """Return :meth:`ranks` of some rows, shape (n,)."""
         starts, stops, order, score = self._descending
-        if order is None and not rankings.tied_groups(score, starts, stops, self._longest).any():
+        if order is None and not rankings.tied_groups(score, starts, stops, self.longest).any():
             return rows - starts[self.topic[rows]]
         return self.ranks()[rows]
 

@@ -34,6 +34,8 @@ _PARAMETERS = {
     **dict.fromkeys(("AP", "P", "R", "RR", "Success"), _RANKED),
 }
 _WITH_CUTOFF = frozenset(("ERR", "P", "R", "Success"))
+# Measures of the first documents that need a table of topics by ranks.
+_OF_TABLE = frozenset(("ERR", "nDCG"))
 
 
 def is_computed_here(measure: ir_measures.Measure) -> bool:
@@ -65,13 +67,18 @@ def values(
 ) -> Iterator[tuple[ir_measures.Measure, Floats]]:
     """Yield each measure and its value for each topic of the judgments, shape (n_topics,)."""
     cutoffs = [n_decisive(measure) for measure in measures]
+    # Of whole rankings, a list of the judged documents takes less time than a table.
+    cutoffs = [
+        None if cutoff is not None and cutoff >= run.longest and measure.NAME not in _OF_TABLE else cutoff
+        for measure, cutoff in zip(measures, cutoffs, strict=True)
+    ]
     finite = [cutoff for cutoff in cutoffs if cutoff is not None]
     top = judgments.judge(run, max(finite), checked=True) if finite else None
     # One list of judged documents serves the measures of whole rankings, another those of the first documents.
     whole = judgments.judged_ranks(run) if len(finite) < len(cutoffs) else None
     ranks = whole if whole is not None or top is None else top.ranks()
     for measure, cutoff in zip(measures, cutoffs, strict=True):
-        if top is not None and cutoff is not None and measure.NAME in ("ERR", "nDCG"):
+        if top is not None and cutoff is not None and measure.NAME in _OF_TABLE:
             cut = top.cut(cutoff)
             yield measure, err(cut) if measure.NAME == "ERR" else NDCG(measure["dcg"]).of_judged(cut)
         elif ranks is not None:

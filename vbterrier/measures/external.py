@@ -51,7 +51,7 @@ def require_ids_of(target: EvaluationTarget) -> None:
 def _require_ids_of_run(measures: Sequence[ir_measures.Measure], run: Run) -> None:
     """Refuse ids of a run that external engines misread, among the documents that the measures look at."""
     depth = _looked_at(measures)
-    if depth is None or not run.top(depth).docno.utf8_bytes()[0].all():
+    if depth is None or depth >= run.longest or not run.top(depth).docno.utf8_bytes()[0].all():
         # The message names the row of the whole run.
         require_no_nul(run.docno, f"{run.name} column 'docno'")
 

@@ -95,6 +95,14 @@ class Judgments(LabelFrame):
         sizes[place[place >= 0]] = np.bincount(run.topic, minlength=len(run.topics))[place >= 0]
         return JudgedRanks(self, topic[order], rank[order], self.level[row[order]], sizes)
 
+    def unjudged_share(self, run: Run, cutoff: int) -> Floats:
+        """``unjudged / retrieved`` up to a cutoff, 0 if nothing is retrieved, shape (n_topics,); no checks of ids."""
+        if cutoff < run.longest:
+            return self.judge(run, cutoff, checked=True).unjudged_share()
+        ranks = self.judged_ranks(run)
+        n_judged = np.bincount(ranks.topic, minlength=len(self.topics))
+        return np.asarray((ranks.n_retrieved - n_judged) / np.maximum(ranks.n_retrieved, 1))
+
     def judge(self, run: Run, cutoff: int | None, *, checked: bool = False) -> JudgedTop:
         """Look up the first ``cutoff`` documents of each topic of a run, after checks that ids can match."""
         if checked:
