@@ -43,6 +43,8 @@ _NO_SKEWNESS, _NO_SPREAD = 1e-9, 1e-300
 _FEWEST = 1e-9
 # The tail of weights is estimated from at most 20 of them, or a quarter; the largest index.
 _N_TAIL, _PART_OF_TAIL, _LARGEST_INDEX = 20, 4, 0.95
+# Values whose moments are computed at a time.
+_CELLS = 1 << 20
 # Nodes and the least degrees of freedom at which quantiles of t are interpolated, to 1e-13.
 _N_NODES, _LEAST_INTERPOLATED = 24, 3.0
 
@@ -171,8 +173,18 @@ class SampledQueries(NamedTuple):
         return self.mean(values) if self.covariate is None else self.moments(values).mean
 
     def moments(self, values: Floats) -> Moments:
-        """Moments of the means of values of the drawn queries, shape (n, m)."""
-        return moments(values, self.weights, self.clusters, self.covariate, self.copies)
+        """Moments of the means of values of the drawn queries, shape (n, m).
+
+        Many columns that share their weights are taken in blocks: intermediate results are as large as the values.
+        """
+        is_shared = all(each is None or each.ndim == 1 for each in (self.weights, self.copies))
+        n_blocks = -(-values.size // _CELLS)
+        if n_blocks < 2 or not is_shared or self.covariate is not None:  # noqa: PLR2004 - a single block
+            return moments(values, self.weights, self.clusters, self.covariate, self.copies)
+        blocks = np.array_split(values, min(n_blocks, values.shape[1] // 2), axis=1)
+        parts = [moments(block, self.weights, self.clusters, None, self.copies) for block in blocks]
+        mean, variance, third = (np.concatenate(each) for each in list(zip(*parts, strict=True))[:3])
+        return parts[0]._replace(mean=mean, variance=variance, third=third)
 
     @property
     def n_units(self) -> int:
