@@ -8,6 +8,7 @@ the values of all topics are compared: peers must agree with ``vbterrier.score``
 import gc
 import json
 import os
+import subprocess
 import sys
 import tempfile
 from datetime import datetime, timezone
@@ -22,14 +23,15 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 from suite.engines import _dictionaries
+from suite.memory import peak_above
 from suite.suite import machine, versions
-from suite.synthetic import Shape
+from suite.synthetic import Collection, Shape
 from suite.timing import alternating, median, ratio
 
 import vbterrier
 
-OURS = "vbterrier.score"
-SIZES = {(50, 100): 5, (250, 1000): 3, (6980, 1000): 1}
+OURS, IN_BLOCKS, IR_MEASURES = "vbterrier.score", "vbterrier.score, memory='64 MiB'", "ir_measures"
+SIZES = {(50, 100): 15, (250, 1000): 5, (1000, 1000): 3, (6980, 1000): 1}
 # Measures of whole rankings that ir_measures evaluates with trec_eval.
 WHOLE = ("RR", "R@1000", "Rprec", "nDCG", "Bpref", "Judged@1000")
 _TREC_EVAL = {"nDCG@10": "ndcg_cut_10", "AP": "map"}
@@ -48,7 +50,7 @@ def polars_values(measure, run, qrels):
             precision=(pl.int_range(pl.len()).over("qid") + 1) / (pl.col("rank") + 1)
         )
         sums, n = hits.group_by("qid").agg(pl.col("precision").sum()), relevant.group_by("qid").agg(n=pl.len())
-        result = n.join(sums, on="qid", how="left").select("qid", value=pl.col("precision").fill_null(0) / pl.col("n"))
+        results = n.join(sums, on="qid", how="left").select("qid", value=pl.col("precision").fill_null(0) / pl.col("n"))
     else:
         discount = 1 / (pl.col("rank") + 2).log(2)
         gain = (pl.col("label").clip(0) * discount).sum()
@@ -56,8 +58,10 @@ def polars_values(measure, run, qrels):
         ideal = qrels.sort(["qid", "label"], descending=[False, True]).with_columns(rank=rank)
         sums = hits.group_by("qid").agg(dcg=gain)
         best = ideal.filter(pl.col("rank") < 10).group_by("qid").agg(ideal=gain)
-        result = best.join(sums, on="qid", how="left").select("qid", value=pl.col("dcg").fill_null(0) / pl.col("ideal"))
-    return dict(result.fill_nan(0).iter_rows())
+        results = best.join(sums, on="qid", how="left").select(
+            "qid", value=pl.col("dcg").fill_null(0) / pl.col("ideal")
+        )
+    return dict(results.fill_nan(0).iter_rows())
 
 
 _RANKED = """
@@ -225,6 +229,48 @@ def of_calls(size, run, qrels, rounds):
     return records(size, "str", "two runs, nDCG@10", calls, rounds)
 
 
+def of_file(tool, measure, run, qrels):
+    """The values of a run in a file."""
+    if tool == IR_MEASURES:
+        judged, rows = ir_measures.read_trec_qrels(str(qrels)), ir_measures.read_trec_run(str(run))
+        return list(ir_measures.iter_calc([ir_measures.parse_measure(measure)], judged, rows))
+    memory = "64 MiB" if tool == IN_BLOCKS else None
+    return vbterrier.score({"run": run}, qrels, [measure], execution=vbterrier.Execution(memory=memory))
+
+
+def of_files(size, rounds):
+    """Records of a file of text and one of Parquet, read whole and in blocks, with peaks of memory."""
+    results = []
+    with tempfile.TemporaryDirectory(prefix="vbterrier-bench-") as folder:
+        collections = {}
+        for name, shape in {"small": (3, 20), "large": size}.items():
+            Path(folder, name).mkdir()
+            collections[name] = Collection(Shape("judged", *shape, ids="numbers"), Path(folder, name))
+            collections[name].keep()
+        files = {
+            kind: [
+                (made.file("run") if kind == "text" else made.folder / "run.parquet", made.file("qrels"))
+                for made in collections.values()
+            ]
+            for kind in ("text", "Parquet")
+        }
+        collections.clear()
+        for measure in ("nDCG@10", "AP"):
+            for kind, (small, large) in files.items():
+                tools_of_kind = (OURS, IN_BLOCKS, IR_MEASURES) if kind == "text" else (OURS, IN_BLOCKS)
+                calls = {tool: partial(of_file, tool, measure, *large) for tool in tools_of_kind}
+                rows = records(size, kind, f"{measure} of a file", calls, rounds)
+                results += [row | {"peak": peak_of(row["tool"], measure, *small, *large)} for row in rows]
+    return results
+
+
+def peak_of(*words):
+    """The peak of memory of one call in MiB, in a separate process."""
+    command = [sys.executable, __file__, "peak", *map(str, words)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
+    return json.loads(done.stdout)
+
+
 def records(size, text, measure, calls, rounds, apart=None):
     times, failed = alternating(calls, rounds)
     if failed:
@@ -233,9 +279,9 @@ def records(size, text, measure, calls, rounds, apart=None):
     return [head | {"tool": name, "cpu": took.cpu, "apart": (apart or {}).get(name)} for name, took in times.items()]
 
 
-def page(document):
+def page(results):
     """The page of the records."""
-    made = ", ".join(f"{name} {version}" for name, version in document["versions"].items())
+    made = ", ".join(f"{name} {version}" for name, version in results["versions"].items())
     parts = [
         "# Classic measures beside other tools",
         (
@@ -245,24 +291,38 @@ def page(document):
             "ir_measures and `vbterrier.score`, which also checks ids and computes an interval. Scores have no ties. "
             "Milliseconds are medians of processor time; ratios are those of the same rounds, above 1 where "
             "`vbterrier.score` is faster. "
-            f"Values of all topics agree to {document['apart']:.1g}."
+            f"Values of all topics agree to {results['apart']:.1g}."
         ),
         (
-            f"{document['made']}; {document['machine']['n_processors']} x {document['machine']['processor']}; {made}. "
-            f"{document['note']}"
+            f"{results['made']}; {results['machine']['n_processors']} x {results['machine']['processor']}; {made}. "
+            f"{results['note']}"
         ),
     ]
-    for title, columns in (
+    for title, wanted in (
         ("nDCG@10 and AP", ("nDCG@10", "AP")),
         ("Measures of whole rankings, 250 x 1,000", WHOLE),
     ):
-        parts += [f"## {title}", table([row for row in document["records"] if row["measure"] in columns])]
+        parts += [f"## {title}", table([row for row in results["records"] if row["measure"] in wanted])]
         if title == "nDCG@10 and AP":
-            parts.append(slower(document["records"]))
+            parts.append(slower(results["records"]))
     for title, measure in (("Order of rows", "nDCG@10 by order"), ("Calls of two runs", "two runs, nDCG@10")):
-        rows = [row for row in document["records"] if row["measure"] == measure]
+        rows = [row for row in results["records"] if row["measure"] == measure]
         parts += [f"## {title}", beside(rows)]
-    return "\n\n".join(parts) + "\n"
+    rows = [row for row in results["records"] if row["measure"].endswith("of a file")]
+    return "\n\n".join([*parts, "## File of seven million rows", file_table(rows)]) + "\n"
+
+
+def file_table(rows):
+    """A row for each case and tool, with its peak of memory and its time relative to other tools."""
+    lines = [f"| measure | file | tool | CPU s | peak MiB | {OURS} is times faster | time / whole |", "|:---" * 7 + "|"]
+    for (_, kind, measure), of_tools in by_case(rows).items():
+        own = of_tools[OURS]["cpu"]
+        for tool, row in of_tools.items():
+            share = f"{ratio(row['cpu'], own)['median']:.2g}"
+            cells = [measure.partition(" ")[0], kind, tool, f"{median(row['cpu']):.2g}", f"{row['peak']:.0f}"]
+            cells += [share * (tool == IR_MEASURES), share * (tool == IN_BLOCKS)]
+            lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def by_case(rows):
@@ -281,9 +341,9 @@ def table(rows):
     lines = [f"| topics x documents | columns | measure | {OURS}, ms | {' | '.join(peers)} |"]
     lines.append("|:---" * (len(peers) + 4) + "|")
     for (size, text, measure), of_tools in cases.items():
-        ours = of_tools[OURS]["cpu"]
-        ratios = [f"{ratio(of_tools[peer]['cpu'], ours)['median']:.2g}" if peer in of_tools else "" for peer in peers]
-        lines.append(f"| {size} | {text} | {measure} | {1000 * median(ours):.1f} | {' | '.join(ratios)} |")
+        own = of_tools[OURS]["cpu"]
+        ratios = [f"{ratio(of_tools[peer]['cpu'], own)['median']:.2g}" if peer in of_tools else "" for peer in peers]
+        lines.append(f"| {size} | {text} | {measure} | {1000 * median(own):.1f} | {' | '.join(ratios)} |")
     return "\n".join(lines)
 
 
@@ -291,8 +351,8 @@ def slower(rows):
     """The peers that are ahead, by case."""
     ahead = []
     for (size, text, measure), of_tools in by_case(row for row in rows if row["measure"] in _TREC_EVAL).items():
-        ours = of_tools[OURS]["cpu"]
-        faster = [tool for tool, row in of_tools.items() if tool != OURS and ratio(row["cpu"], ours)["median"] < 1]
+        own = of_tools[OURS]["cpu"]
+        faster = [tool for tool, row in of_tools.items() if tool != OURS and ratio(row["cpu"], own)["median"] < 1]
         if faster:
             ahead.append(f"- {size}, {measure}, columns of {text}: {', '.join(faster)}")
     if not ahead:
@@ -321,12 +381,14 @@ def main(folder, note=""):
     for size, rounds in SIZES.items():
         print(f"classic: {size}", file=sys.stderr, flush=True)
         rows += timed(size, rounds)
+        if size == (6980, 1000):
+            rows += of_files(size, rounds=3)
         results = {
             "made": datetime.now(timezone.utc).isoformat(timespec="seconds"),
             "machine": machine(),
             "versions": versions() | {name: metadata.version(name) for name in ("polars", "duckdb", "ranx")},
             "note": note,
-            "apart": max(row["apart"] or 0.0 for row in rows),
+            "apart": max(row.get("apart") or 0.0 for row in rows),
             "records": rows,
         }
         (folder / "classic.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
@@ -334,4 +396,10 @@ def main(folder, note=""):
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), *sys.argv[2:])
+    if sys.argv[1] == "peak":
+        tool, measure, *files = sys.argv[2:]
+        # Imports are no part of the peak.
+        of_file(tool, measure, *files[:2])
+        print(json.dumps(peak_above(partial(of_file, tool, measure, *files[2:]))))
+    else:
+        main(Path(sys.argv[1]), *sys.argv[2:])

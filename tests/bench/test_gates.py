@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from suite.growth import replicated
+from suite.replicas import replicated
 from suite.synthetic import Collection, Shape
 from suite.targets import readings
 from suite.timing import alternating, ratio

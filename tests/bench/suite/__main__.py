@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -17,8 +17,8 @@ QUICK = 250
 
 def bench(
     folder: Annotated[Path, typer.Argument(help="Where benchmarks.json and benchmarks.md are written.")],
-    quick: Annotated[bool, typer.Option("--quick", help="Up to 250 queries only, without growth.")] = False,
-    before: Annotated[Path | None, typer.Option(help="An earlier benchmarks.json, whose times stand beside.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Up to 250 queries only.")] = False,
+    note: Annotated[str, typer.Option(help="A paragraph of the page on the machine.")] = "",
     rounds: Annotated[int, typer.Option(help="How often each is timed.", min=1)] = 3,
     seed: options.Seed = 0,
 ) -> None:
@@ -28,21 +28,11 @@ def bench(
 
     # Before half an hour of work, which a missing folder would lose.
     folder.mkdir(parents=True, exist_ok=True)
-    earlier = None if before is None else json.loads(before.read_text(encoding="utf-8"))
     sizes = [size for size in SIZES if size[0] <= QUICK or not quick]
-    result = benchmark(sizes=sizes, rounds=rounds, seed=seed, with_growth=not quick, notify=_say)
-    result["before"] = _kept(earlier)
-    (folder / "benchmarks.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    (folder / "benchmarks.md").write_text(bench_report(result), encoding="utf-8")
-
-
-def _kept(earlier: Any) -> Any:
-    """What the page shows of an earlier result: its version, date, times and targets."""
-    if earlier is None:
-        return None
-    return {"made": earlier["made"], "version": earlier["versions"]["vbterrier"]} | {
-        key: earlier[key] for key in ("timings", "targets", "growth")
-    }
+    results = benchmark(sizes=sizes, rounds=rounds, seed=seed, notify=_say)
+    results["note"] = note
+    (folder / "benchmarks.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    (folder / "benchmarks.md").write_text(bench_report(results), encoding="utf-8")
 
 
 def _say(what: str) -> None:

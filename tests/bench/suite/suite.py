@@ -8,7 +8,6 @@ from importlib import metadata
 from pathlib import Path
 
 import vbterrier
-from suite.growth import growth
 from suite.memory import peaks
 from suite.synthetic import KINDS, Collection, Shape
 from suite.targets import met
@@ -18,18 +17,20 @@ from suite.ways import SOURCES, ways
 # The everyday frames of a notebook, a test collection, and the queries of a benchmark.
 SIZES = ((50, 100), (250, 1000), (6980, 1000))
 ROUNDS = 3
+# Seconds beyond which a call is timed once: those of other packages on the largest collection.
+PATIENCE = 10.0
 _PACKAGES = ("vbterrier", "numpy", "pandas", "pyarrow", "ir_measures", "pytrec_eval-terrier", "pyndeval", "ranx",
              "trectools", "python-terrier")  # fmt: skip
 
 
-def benchmark(*, sizes=SIZES, rounds=ROUNDS, seed=0, with_growth=True, notify=lambda _: None):
+def benchmark(*, sizes=SIZES, rounds=ROUNDS, seed=0, notify=lambda _: None):
     """Time every measure beside the nearest that others have, in turns, on synthetic collections.
 
     ``sizes`` are pairs of (queries, documents of each): collections of 1,000 queries and more have numbers as ids,
     smaller ones those of ClueWeb. Returned is what :func:`json.dump` takes: ``made``, ``machine``, ``versions``,
     ``options``; ``timings``, a record for each way, size and source with the seconds of each round, on processors and
-    on the wall, and the peak in MiB above the frames; ``skipped`` (packages that are not installed or fail),
-    ``growth`` and ``targets``.
+    on the wall, and the peak in MiB above the frames; ``skipped`` (packages that are not installed or fail) and
+    ``targets``.
     """
     timings = []
     skipped = []
@@ -43,25 +44,24 @@ def benchmark(*, sizes=SIZES, rounds=ROUNDS, seed=0, with_growth=True, notify=la
         "made": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "machine": machine(),
         "versions": versions(),
-        "options": {"sizes": [list(size) for size in sizes], "rounds": rounds, "seed": seed},
+        "options": {"sizes": [list(size) for size in sizes], "rounds": rounds, "patience": PATIENCE, "seed": seed},
         "timings": timings,
         "skipped": once(skipped),
-        "growth": growth(rounds, seed=seed, notify=notify) if with_growth else [],
-        "targets": met(list(sizes), timings, rounds, seed=seed, notify=notify),
+        "targets": met(list(sizes), timings, rounds, PATIENCE, seed=seed, notify=notify),
     }
     return {key: rounded(value) for key, value in numbers.items()}
 
 
-def _time(shape, result, rounds, timings, skipped):
+def _time(shape, results, rounds, timings, skipped):
     """Add the records of one collection, from memory and from files."""
-    there = [way for way in result if not way.missing()]
-    skipped += [{"way": way.name, "why": way.missing()} for way in result if way.missing()]
+    there = [way for way in results if not way.missing()]
+    skipped += [{"way": way.name, "why": way.missing()} for way in results if way.missing()]
     with tempfile.TemporaryDirectory(prefix="vbterrier-bench-") as folder:
         collection = Collection(shape, folder)
         collection.keep()
         for source in SOURCES:
             calls = {way.name: way.ready(collection, source) for way in there}
-            times, failed = alternating(calls, rounds)
+            times, failed = alternating(calls, rounds, patience=PATIENCE)
             skipped += [{"way": name, "why": why, "source": source} for name, why in failed.items()]
             held = {}
             try:
@@ -106,7 +106,7 @@ def _memory():
 
 def versions():
     """Versions of Python and of the packages that take part."""
-    installed = {result.name.lower().replace("_", "-"): result.version for result in metadata.distributions()}
+    installed = {results.name.lower().replace("_", "-"): results.version for results in metadata.distributions()}
     spelt = {name: name.lower().replace("_", "-") for name in _PACKAGES}
     others = {name: installed[plain] for name, plain in spelt.items() if plain in installed}
     return {"python": platform.python_version(), "vbterrier": vbterrier.__version__} | others

@@ -11,8 +11,8 @@ import pyarrow.csv as pacsv
 import pyterrier as pt
 
 from suite.engines import IR_MEASURES, OURS, SCORE
-from suite.growth import replicated
 from suite.memory import peaks
+from suite.replicas import replicated
 from suite.synthetic import Collection, Shape
 from suite.timing import alternating, median, ratio
 from suite.ways import way_named
@@ -91,7 +91,7 @@ def experiments(collection):
     }
 
 
-def met(sizes, timings, rounds, *, seed=0, notify=lambda _: None):
+def met(sizes, timings, rounds, patience, *, seed=0, notify=lambda _: None):
     """A record for each target and size: ``goal``, ``wanted``, ``measured`` (median, low, high), ``unit``, ``met``.
 
     Ratios are of seconds on processors, that of five systems on the wall. Those of frames with pandas' strings are
@@ -102,12 +102,12 @@ def met(sizes, timings, rounds, *, seed=0, notify=lambda _: None):
         where = f"{n_queries:,} x {depth:,}"
         notify(f"targets at {where}")
         rows = {row["way"]: row for row in timings if (row["n_queries"], row["source"]) == (n_queries, "memory")}
-        rows = {"str": rows, "object": _of_objects(n_queries, depth, rounds, seed=seed)}
+        rows = {"str": rows, "object": _of_objects(n_queries, depth, rounds, patience, seed=seed)}
         results += _of_ways(rows, n_queries, where)
         if n_queries < SMALL:
             results += _of_frames(rows, where)
         else:
-            results += _of_collection(Shape("judged", n_queries, depth, seed=seed), rounds, where)
+            results += _of_collection(Shape("judged", n_queries, depth, seed=seed), rounds, patience, where)
     notify("targets of replicas and resamples")
     return [*results, *_of_statistics(rounds, seed=seed)]
 
@@ -138,16 +138,17 @@ def _of_frames(rows, where):
     ]
 
 
-def _of_objects(n_queries, depth, rounds, *, seed=0):
+def _of_objects(n_queries, depth, rounds, patience, *, seed=0):
     """Times on frames that hold ids as objects."""
     shape = Shape("judged", n_queries, depth, text="object", seed=seed)
     with tempfile.TemporaryDirectory(prefix="vbterrier-bench-") as folder:
         collection = Collection(shape, folder)
-        times, _ = alternating({name: way_named(name).ready(collection) for name in (*_OURS, _NDCG)}, rounds)
+        calls = {name: way_named(name).ready(collection) for name in (*_OURS, _NDCG)}
+        times, _ = alternating(calls, rounds, patience=patience)
     return {name: {"cpu": took.cpu} for name, took in times.items()}
 
 
-def _of_collection(shape, rounds, where):
+def _of_collection(shape, rounds, patience, where):
     """Reading, files to scores, several systems, pt.Experiment and memory on one collection."""
     with tempfile.TemporaryDirectory(prefix="vbterrier-bench-") as folder:
         collection = Collection(shape, folder)
@@ -158,7 +159,7 @@ def _of_collection(shape, rounds, where):
             (f"score, {POOL}, five systems against one on the wall", TIMES_ONE_SYSTEM, five_systems, "wall"),
             (f"pt.Experiment, nDCG@10 and {POOL} against nDCG@10", TIMES_EXPERIMENT, experiments, "cpu"),
         ):
-            times, failed = alternating(pair(collection), rounds)
+            times, failed = alternating(pair(collection), rounds, patience=patience)
             measured = dict.fromkeys(("median", "low", "high"), float("nan"))
             if not failed:
                 measured = ratio(getattr(times["ours"], clock), getattr(times["other"], clock))
