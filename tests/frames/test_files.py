@@ -195,6 +195,7 @@ FAULTS = {
         "fraction for a rank": (b"q1 Q0 d1 1.5 1 t\n", 1,
             "rank must be a whole number of at most 64 bits, found '1.5'"),
         "rank and score swapped": (b"q1 Q0 d1 2.5 1 t\n", 1, "rank must be a whole number"),
+        "five columns of mentions": (b"Paris\tQ90\t.9\t0\t5\n", 1, "the second is no iteration and the third no id"),
         "five columns, either way": (b"\n1 12 1 3 7\n", 2,
             "read as qid Q0 docno rank score and as qid docno rank score tag; write all six"),
         "five columns, no way": (b"q1 Q1 d1 2.5 t\n", 1, "five fields are read when"),

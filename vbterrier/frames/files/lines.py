@@ -98,6 +98,14 @@ def is_ranked(line: bytes) -> bool:
 
 
 _untagged, _unmarked = _run_of(5, 3, 4), _run_of(5, 2, 3)
+
+
+def _is_span(line: bytes) -> bool:
+    """Return True for ``text entity score start end``, of which the last two could be a rank and a score."""
+    fields = _fields(line)
+    return _untagged(line) and is_number(fields[2]) and not is_number(fields[1])
+
+
 _WHOLE_RUN = Layout(
     _RUN_FIELDS,
     ("rank", "score"),
@@ -117,6 +125,11 @@ RUN_LINES = (
         lambda line: _untagged(line) and _unmarked(line),
         refusal=f"found 5 fields in {{line}}, which can be read as {' '.join(_RUN_FIELDS[:-1])} and as qid docno rank "
         f"score tag; write all six, {_WHOLE_RUN.form}",
+    ),
+    LineLayout(
+        _is_span,
+        refusal=f"found 5 fields in {{line}}, of which the second is no iteration and the third no id, as in "
+        f"{' '.join(_RUN_FIELDS[:-1])}; name the columns in a first line",
     ),
     LineLayout(_untagged, _WITHOUT_TAG),
     LineLayout(
