@@ -308,8 +308,9 @@ def page(results):
     for title, measure in (("Order of rows", "nDCG@10 by order"), ("Calls of two runs", "two runs, nDCG@10")):
         rows = [row for row in results["records"] if row["measure"] == measure]
         parts += [f"## {title}", beside(rows)]
-    rows = [row for row in results["records"] if row["measure"].endswith("of a file")]
-    return "\n\n".join([*parts, "## File of seven million rows", file_table(rows)]) + "\n"
+    if rows := [row for row in results["records"] if row["measure"].endswith("of a file")]:
+        parts += ["## File of seven million rows", file_table(rows)]
+    return "\n\n".join(parts) + "\n"
 
 
 def file_table(rows):
