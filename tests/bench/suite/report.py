@@ -11,8 +11,8 @@ from vbterrier.report.tables import escaped, rendered
 # What tells one collection from the others.
 _COLLECTION = ["kind", "n_queries", "depth", "ids", "source"]
 _INTRODUCTION = """Made by `python -m suite` in `tests/bench`; written from its JSON, not by hand. Other pages have \
-[classic measures](classic.md) beside ranx, Polars and DuckDB, rows in any order and the calls that the README \
-recommends, and [growth](growth.md).
+[classic measures](classic.md) beside ranx, Polars and DuckDB, rows in any order, the calls that the README \
+recommends and a file of seven million rows, and [growth](growth.md).
 
 All evaluations alternate in one process. A ratio compares processor seconds of the same round; the median of the \
 rounds is given, in the table of targets with the minimum and the maximum in parentheses. Calls of more than \
