@@ -193,7 +193,7 @@ def test_coverage_has_the_values_of_pyterrier():
 def test_topics_without_a_value_are_left_out_of_means_and_counted():
     topics = pd.DataFrame({"qid": ["q1", "q2"], "query": ["a", "b"]})
     arguments = (entity_runs(), topics, linked_pool(), [RelCov @ 5, vbterrier.NonRelCov @ 5])
-    with pytest.warns(DegenerateWarning, match=r"of 2, for which .* undefined .* RelCov@5 of 'paris': 1; .*texas"):
+    with pytest.warns(DegenerateWarning, match=r"undefined .of 2 topics.: .*RelCov@5 of 'paris': 1; .*texas"):
         table = Experiment(*arguments)
     assert table.to_numpy().tolist() == [["paris", 1.0, 0.25], ["texas", 0.0, 0.75]]
     assert table.attrs["n_undefined"] == {"paris": {"RelCov@5": 1}, "texas": {"RelCov@5": 1}}

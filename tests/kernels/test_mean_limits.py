@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import special, stats
 
+from vbterrier.kernels import mean_limits
 from vbterrier.kernels.mean_limits import (
     Covariate,
     Moments,
@@ -407,3 +408,22 @@ def test_limit_of_seen_is_that_of_another_loss_without_unseen_queries():
     k = 2 / g * ((1 + g * t / 6 - g**2 / 36) ** 3 - 1)
     result = limit_of_seen(moments(values[:, None]), 0.2, special.stdtrit)
     assert result[0] == pytest.approx(values.mean() + c - np.sqrt(v + c**2) * k, rel=1e-12)
+
+
+def test_moments_of_many_columns_do_not_depend_on_blocks(monkeypatch):
+    draws = np.random.default_rng(0)
+    values, weights, clusters = draws.normal(size=(6, 11)), draws.random(6) + 0.5, np.array([0, 0, 1, 2, 2, 3])
+    samples = [SampledQueries.equal(6), SampledQueries(weights), SampledQueries(weights, clusters=clusters)]
+    whole = [sample.moments(values) for sample in samples]
+    monkeypatch.setattr(mean_limits, "_CELLS", 20)
+    for sample, moments_of_all in zip(samples, whole, strict=True):
+        for part, of_all in zip(sample.moments(values), moments_of_all, strict=True):
+            assert part.tolist() == pytest.approx(of_all.tolist(), rel=1e-13)
+
+
+def test_separate_weights_of_columns_are_taken_whole(monkeypatch):
+    draws = np.random.default_rng(1)
+    values, sample = draws.normal(size=(6, 11)), SampledQueries(draws.random((6, 11)) + 0.5)
+    whole = sample.moments(values)
+    monkeypatch.setattr(mean_limits, "_CELLS", 20)
+    assert sample.moments(values).variance.tolist() == whole.variance.tolist()

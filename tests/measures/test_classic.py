@@ -130,3 +130,12 @@ def test_queries_that_retrieve_themselves_warn():
     qrels = pd.DataFrame({"qid": qids, "docno": "a", "label": 1})
     with pytest.warns(DegenerateWarning, match="run"):
         warn_of_own_queries(EvaluationTarget(qrels), Run(run))
+
+
+@pytest.mark.parametrize("cutoff", [3, 50])
+def test_unjudged_shares_are_those_of_a_table_of_ranks(cutoff):
+    for seed in range(8):
+        run, qrels = collection(seed)
+        judgments = EvaluationTarget(qrels).judgments()
+        table = judgments.judge(Run(run), cutoff, checked=True)
+        assert judgments.unjudged_share(Run(run), cutoff).tolist() == table.unjudged_share().tolist()
