@@ -318,7 +318,8 @@ def gate(
     with width(None if output is not None or style != "table" else WIDTH.get()):
         text = gate_report(result, style)
     if output is None:
-        show(result.answer(), text, style, picture=result.picture_text(WIDTH.get()), rows=result.pairs, evidence=False)
+        picture = result.picture_text(WIDTH.get())
+        show(result.answer(), text, style, picture=picture, rows=result.pairs, evidence=False, is_answered=True)
     else:
         replace_files({output: f"{text}\n"})
         show(replace(result.answer(), reason="", caveats=(), next="", evidence=()), "")

@@ -60,7 +60,7 @@ def doctor(
     require_format(style)
     diagnosis = diagnose(runs, qrels, subtopics=subtopics, intents=intents, tags=tags, system=system, unit=unit)
     save_page(diagnosis, html)
-    show(diagnosis.answer(), doctor_report(diagnosis, style), style, rows=diagnosis.runs)
+    show(diagnosis.answer(), doctor_report(diagnosis, style), style, rows=diagnosis.runs, is_answered=True)
 
 
 def score(

@@ -109,7 +109,7 @@ def deliver(
     if answer is None and hasattr(result, "answer"):
         answer = result.answer()
     if output is not None:
-        save_table(result, output, **options)
+        save_table(result, output, answer=answer, **options)
     if answer is None:
         if output is None:
             echo(paper_table(result, style, **options))
@@ -118,7 +118,8 @@ def deliver(
     if output is not None:
         show(answer, str(output), rows=frame, evidence=False)
         return
-    show(answer, "" if SHOWN.get() else paper_table(result, style, **options), style, rows=frame, evidence=evidence)
+    text = "" if SHOWN.get() else paper_table(result, style, answer=answer, **options)
+    show(answer, text, style, rows=frame, evidence=evidence, is_answered=True)
 
 
 def answer_of(verdict: str, *reasons: str) -> Answer:
@@ -139,20 +140,28 @@ def agreement_sentence(row: Any, noun: str = "document") -> str:
 
 
 def show(
-    answer: Answer, body: str, style: str = "table", *, picture: str = "", rows: Any = None, evidence: bool = True
+    answer: Answer,
+    body: str,
+    style: str = "table",
+    *,
+    picture: str = "",
+    rows: Any = None,
+    evidence: bool = True,
+    is_answered: bool = False,
 ) -> None:
-    """Print an answer around a text, alone, or as JSON; formats other than tables have the text alone.
+    """Print an answer around a text, alone, or as JSON; csv and json have the text alone.
 
     ``rows``: the frame that JSON has under this name. ``evidence``: False if the text has the evidence.
+    ``is_answered``: True if the text has the answer in LaTeX and Markdown.
     """
-    from vbterrier.report.tables import WIDTH, prose, rendered
+    from vbterrier.report.tables import PAPERS, WIDTH, prose, rendered, with_answer
 
     if SHOWN.get() == "json":
         more = {} if rows is None else {"rows": json.loads(rendered(rows, "json"))}
         echo(json.dumps({**answer.record(), **more}, indent=2, ensure_ascii=False), folds=False)
         return
     if SHOWN.get() != "quiet" and style != "table":
-        echo(body)
+        echo(with_answer(body, answer, style) if style in PAPERS and not is_answered else body)
         return
 
     def folded(text: str) -> str:

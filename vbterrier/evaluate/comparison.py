@@ -108,6 +108,7 @@ class Comparison(Shown):
     - ``caveats``: of measures that treat many unjudged documents as non-relevant
     """
 
+    PRINTED = None
     pairs: pd.DataFrame
     systems: pd.DataFrame
     flags: pd.DataFrame

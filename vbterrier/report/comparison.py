@@ -16,7 +16,7 @@ from vbterrier.frames.answer import MARKS
 from vbterrier.report import latex
 from vbterrier.report.captions import best_rows, measures_sentence, methods_of
 from vbterrier.report.latex import MOST, brackets, by_measure, fixed_number
-from vbterrier.report.tables import escaped, interval_texts, joined_ends, rendered, with_answer, with_caption
+from vbterrier.report.tables import PAPERS, escaped, interval_texts, joined_ends, rendered, with_caption
 from vbterrier.stats.noninferiority import FAIL, UNKNOWN
 
 if TYPE_CHECKING:
@@ -138,8 +138,8 @@ def comparison_report(
         parts: dict[str, Any] = {name: json.loads(rendered(frame, style)) for name, frame in frames.items()}
         parts["caveats"] = [one._asdict() for one in result.answer().caveats]
         return json.dumps({"verdict": verdicts(result), **parts}, indent=2, ensure_ascii=False)
-    if style in ("latex", "markdown"):
-        return with_answer("\n\n".join(_for_papers(result, means, style)), result, style)
+    if style in PAPERS:
+        return "\n\n".join(_for_papers(result, means, style))
     shown = (_systems(result, means), ("missing", "topics")), (_pairs(result), ("won/lost/tied", "effect"))
     tables = (rendered(table, style, drop=drop).strip("\n") for table, drop in shown)
     return "\n\n".join([*tables, *_segments(result, style), "\n".join(_notes(result))])
@@ -240,7 +240,7 @@ def compact_table(
         raised = frame["mark"].map(lambda mark: rf"\textsuperscript{{{latex.escaped_text(mark)}}}" if mark else "")
         escaped_names = {name: latex.escaped_text(text) for name, text in shown.items()}
         body = by_measure(frame.assign(cell=texts + raised), [], escaped_names, head="system")
-        return with_answer(with_caption(body, style, caption, "tab:means"), result, style)
+        return with_caption(body, style, caption, "tab:means")
     wide = pd.DataFrame({"system": list(shown.values())})
     bold: list[tuple[int, str]] = []
     for measure, part in frame.groupby("measure", sort=False):
@@ -256,9 +256,7 @@ def compact_table(
         wide[measure] = (means + " " + of_measure["mark"].fillna("")).str.rstrip().to_numpy()
         bold += [(row, str(measure)) for row, best in enumerate(of_measure["best"].eq(True)) if best]
     text = rendered(wide, style, caption=caption, label="tab:means", bold=bold)
-    if style == "table":
-        return "\n".join([text, *map(printable, caption)])
-    return with_answer(text, result, style) if style == "markdown" else text
+    return "\n".join([text, *map(printable, caption)]) if style == "table" else text
 
 
 _CELL = ["name", "measure", "value"]

@@ -28,6 +28,7 @@ from vbterrier.report.tables import (
     CONSTANT,
     EXCLUDED,
     LAST,
+    PAPERS,
     TAGGING,
     footing,
     joined_ends,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from vbterrier.evaluate.scores import Scores
+    from vbterrier.frames.answer import Answer
 
 
 _KEYS = ["name", "measure"]
@@ -76,9 +78,7 @@ def scores_report(scores: Scores, style: str, *, topics: bool = False) -> str:
         caption = [f"Tagging: {TAGGING}."]
         table = rendered(scores.tagging, style, caption=caption, label="tab:tagging")
         parts.append(f"\n{table}\n{TAGGING}" if style == "table" else table)
-    if style == "table":
-        return "\n".join(parts)
-    return with_answer("\n\n".join(parts), scores, style)
+    return ("\n" if style == "table" else "\n\n").join(parts)
 
 
 def _means(scores: Scores, style: str) -> str:
@@ -186,8 +186,10 @@ def result_table(result: Shown, style: str) -> str:
         return rendered(result.to_frame(), style) if style in ("csv", "json") else paper_table(result, style)
 
 
-def paper_table(result: Any, style: str = "latex", **options: Any) -> str:
+def paper_table(result: Any, style: str = "latex", *, answer: Answer | None = None, **options: Any) -> str:
     """Format results as a table with a caption that gives measures, k, n, method and seed.
+
+    In Markdown, the verdict is above the table and caveats are below it; in LaTeX, they are comments above it.
 
     - ``result``: any result, or several of :func:`vbterrier.coverage_report` as a list; those of
       :func:`vbterrier.score`, :func:`vbterrier.evaluate_intents`, :func:`vbterrier.compare`,
@@ -197,6 +199,7 @@ def paper_table(result: Any, style: str = "latex", **options: Any) -> str:
     - ``style``: ``"latex"`` (needs the package booktabs, and longtable if longer than a page), ``"markdown"`` (with the
       caption below, in Pandoc's syntax), ``"csv"`` or ``"json"`` (frames with all digits, and with methods and seeds in
       columns), or ``"table"``.
+    - ``answer``: the answer of a frame or of several results; by default that of the result, if it has one.
     - ``**options``: ``topics=True`` for scores by topic, ``part="judges"`` for a part of a leaderboard, ``pairs=True``
       for the pairs of a ranking or of linking systems, ``per_query=True`` for coverage by topic, ``systems=True`` for
       the systems of a comparison in csv, ``compact=True`` for one table of a comparison (systems by measures, with
@@ -206,10 +209,12 @@ def paper_table(result: Any, style: str = "latex", **options: Any) -> str:
     """
     if isinstance(result, Shown):
         table, _ = _renderers(result)
-        return table(result, style, **options)
-    if isinstance(result, pd.DataFrame):
-        return _frame(result, style, **options)
-    return system_tables.coverage_table(_reports(result), style, **options)
+        text, answer = table(result, style, **options), answer or result.answer()
+    elif isinstance(result, pd.DataFrame):
+        text = _frame(result, style, **options)
+    else:
+        text = system_tables.coverage_table(_reports(result), style, **options)
+    return with_answer(text, answer, style) if answer is not None and style in PAPERS else text
 
 
 def _frame(frame: pd.DataFrame, style: str, *, caption: Sequence[str] = (), **options: Any) -> str:
@@ -241,17 +246,18 @@ def caption_of(result: Any, **options: Any) -> list[str]:
     return system_tables.coverage_caption(_reports(result), **options)
 
 
-def save_table(result: Any, path: str | os.PathLike[str], **options: Any) -> None:
+def save_table(result: Any, path: str | os.PathLike[str], *, answer: Answer | None = None, **options: Any) -> None:
     """Write a table in the format of the file's extension; the caption of a CSV file is written to a separate file.
 
-    ``result, **options``: as for :func:`paper_table`. ``path``: ends in .tex, .md, .csv, .json or .txt. The caption of
-    ``means.csv`` is written to ``means.caption.txt``, since its lines would be rows of the CSV file. Raises
-    ParameterError: another extension, or an object that is not a result. Raises FileError: the file cannot be written.
+    ``result``, ``answer``, ``**options``: as for :func:`paper_table`. ``path``: ends in .tex, .md, .csv, .json or .txt.
+    The caption of ``means.csv`` is written to ``means.caption.txt``, since its lines would be rows of the CSV file.
+    Raises ParameterError: another extension, or an object that is not a result. Raises FileError: the file cannot be
+    written.
     """
     where = path_of("path", path)
     style = style_of(where)
     with width(None):
-        pages = {where: paper_table(result, style, **options)}
+        pages = {where: paper_table(result, style, answer=answer, **options)}
     caption = caption_of(result, **options) if style == "csv" else []
     if caption:
         pages[where.with_suffix(".caption.txt")] = "\n".join(map(printable, caption))

@@ -24,13 +24,13 @@ from vbterrier.report.captions import best_rows, measures_sentence, methods_of
 from vbterrier.report.latex import fixed_number
 from vbterrier.report.tables import (
     LAST,
-    escaped,
     footing,
     interval_texts,
     joined_ends,
     one_column_each,
     rendered,
     summary,
+    with_answer,
 )
 
 if TYPE_CHECKING:
@@ -398,10 +398,10 @@ def doctor_report(diagnosis: Diagnosis, style: str) -> str:
     sheets = [("Measures", support), ("Judgments", diagnosis.qrels), ("Runs", runs)]
     if len(diagnosis.intents):
         sheets.insert(2, ("Intents", diagnosis.intents))
-    first, *pages = [rendered(frame, style, title=title, digits=3, turns=title == "Runs") for title, frame in sheets]
-    # The answer that precedes tables has the notes.
-    notes = [f"- {escaped(note, style)}" for note in diagnosis.notes if style != "table"]
-    return "\n\n".join([first, *(["\n".join(["Notes", *notes])] if notes else []), *pages])
+    sheet_texts = [rendered(frame, style, title=title, digits=3, turns=title == "Runs") for title, frame in sheets]
+    text = "\n\n".join(sheet_texts)
+    # The answer that the command prints around tables has the notes.
+    return text if style == "table" else with_answer(text, diagnosis.answer(), style)
 
 
 def verdict_numbers(audit: JudgeAudit, style: str) -> str:

@@ -28,11 +28,13 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from vbterrier.evaluate.scores import Scores
+    from vbterrier.frames.answer import Answer
     from vbterrier.frames.notebook import Panel
-    from vbterrier.frames.results import Shown
 
 
 FORMATS = ("table", "csv", "json", "latex", "markdown")
+# Formats of papers and of pages beside code, which have the answer with the tables.
+PAPERS = ("latex", "markdown")
 # The mark of intervals of replicas that exclude the score.
 EXCLUDED = "‡"
 # Columns of the terminal that a command prints to; None for as many as a table needs, as in files and pipes.
@@ -366,9 +368,8 @@ def _lists(scores: Scores) -> str:
     return "; rankings " + ", ".join(f"{kind}: {group}" for kind, group in names.items())
 
 
-def with_answer(tables: str, result: Shown, style: str) -> str:
+def with_answer(tables: str, answer: Answer, style: str) -> str:
     """Tables for a paper with the answer of their result: in LaTeX as comments for the author."""
-    answer = result.answer()
     above = [escaped(line, style) for line in [answer.verdict, *answer.reason.split("\n")] if line]
     # Captions have some of the caveats.
     caveats = [
