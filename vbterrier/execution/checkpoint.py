@@ -370,7 +370,7 @@ def _on_worker(shared: Shared, packed: bytes) -> Part:
     work, sets = shared.value
     register(sets)
     with memory_returned():
-        part = work(pa.ipc.open_stream(packed).read_all())
+        part: Part = work(pa.ipc.open_stream(packed).read_all())
         _release()
         return part
 
