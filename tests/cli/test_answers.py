@@ -4,6 +4,7 @@ import json
 import shlex
 import shutil
 import sys
+from itertools import product
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import vbterrier
 from vbterrier.cli import _group
 from vbterrier.cli.commands import EXAMPLES
 from vbterrier.demo import FILES, copy_demo
+from vbterrier.report.tables import PAPERS, escaped
 
 RUNS = "lexical.run dense.run"
 COMMANDS = {
@@ -95,6 +97,24 @@ def run(command, folder, monkeypatch):
     monkeypatch.chdir(folder)
     monkeypatch.setenv("COLUMNS", "80")
     return lambda text: command(*shlex.split(text))
+
+
+# Commands with one form, whatever the format.
+WITHOUT_FORMATS = {"report", "demo", "queries sample, written"}
+
+
+@pytest.mark.parametrize(
+    ("name", "style"),
+    # The gate has no LaTeX.
+    sorted({*product(COMMANDS.keys() - WITHOUT_FORMATS, PAPERS)} - {("gate", "latex")}),
+)
+def test_papers_have_the_verdict_and_the_serious_caveats(run, name, style):
+    _, record, _ = run(f"{COMMANDS[name]} --json")
+    answer = json.loads(record)
+    _, out, _ = run(f"{COMMANDS[name]} -f {style}")
+    serious = [caveat["text"] for caveat in answer["caveats"] if caveat["serious"]]
+    texts = [escaped(text.rstrip("."), style) for text in (answer["verdict"], *serious)]
+    assert [text for text in texts if text not in out] == []
 
 
 @pytest.mark.parametrize("name", COMMANDS)

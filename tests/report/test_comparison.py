@@ -10,6 +10,7 @@ import pytest
 from vbterrier.errors import DegenerateWarning, ParameterError
 from vbterrier.evaluate.comparison import compare
 from vbterrier.report.comparison import comparison_report, verdicts
+from vbterrier.report.paper import paper_table
 from vbterrier.settings import Inference
 
 A = [0.9, 0.8, 0.7, 0.6, 0.8, 0.9, 0.7, 0.8]
@@ -146,7 +147,7 @@ def test_stars_of_flagged_systems_have_a_dagger(style):
         comparison = compare(frame(a=A, cut=[0.9] + [0.0] * 7, b=less(0.1)), baseline="a", inference=FEW)
     assert comparison.significant().all()
     star, dagger = {"table": "*†", "markdown": r"\*†", "latex": r"{*}\textdagger{}"}[style], "†"
-    rows = [line for line in comparison_report(comparison, style).splitlines() if "cut" in line]
+    rows = [line for line in paper_table(comparison, style).splitlines() if "cut" in line]
     # The mean, the difference, the note; in LaTeX and Markdown the verdict is first, and the note below the means.
     stars = {"table": [True, True, False], "latex": [False, False, True, True]}
     assert [star in row for row in rows] == stars.get(style, [False, True, False, True])

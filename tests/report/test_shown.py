@@ -128,7 +128,7 @@ def test_captions_say_n_k_method_level_resamples_and_seed(made):
     assert systems == "Means: nDCG@10; 12 topics; 95% intervals: topics (unseen); seed 0"
     assert pairs == (
         "Differences a - b: nDCG@10; 12 topics; 95% intervals: inverted moderated paired t, simultaneous; "
-        "moderated paired t test; p corrected: bonferroni; seed 0"
+        "moderated paired t test; p corrected: Bonferroni; seed 0"
     )
 
 
