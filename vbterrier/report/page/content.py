@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 _DECIMALS = 4
 _LEAST = 0.0001
+# The margin of bars, in their units, that of :func:`vbterrier.frames.notebook.interval_axis`: 4 of 120 pixels.
+EDGE = 25 / 7
 # Maximal length of an id (shortened in the middle) and of a query (at the end).
 ID, QUERY = 80, 300
 DIGITS = 5
@@ -72,7 +74,7 @@ def drawing(value: float, ends: list[tuple[float, float]], scale: tuple[float, f
     lines = "".join(f'<path d="M{x(low)} {6 + 4 * place}H{x(high)}"/>' for place, (low, high) in enumerate(ends))
     # Safe: the markup contains only numbers.
     return Markup(  # noqa: S704
-        f'<svg viewBox="-2 0 104 12" preserveAspectRatio="none" aria-hidden="true">{lines}'
+        f'<svg viewBox="{-EDGE:.3f} 0 {100 + 2 * EDGE:.3f} 12" preserveAspectRatio="none" aria-hidden="true">{lines}'
         f'<path class="mean" d="M{x(value)} 2V10"/></svg>'
     )
 
@@ -376,7 +378,7 @@ class SystemRow(NamedTuple):
 
 
 class Matrix(NamedTuple):
-    """Columns (a measure, what is special about it, the scale of its bars), rows, the best system first, and notes."""
+    """Columns (a measure, what is special about it, the axis of its bars), rows, the best system first, and notes."""
 
     columns: list[tuple[str, str, str]]
     rows: list[SystemRow]
@@ -411,9 +413,11 @@ def matrix(numbers: ReportNumbers) -> Matrix:
         rows.append(SystemRow(*about, counts.get(name, 0), missing.get(name, 0)))
     ratios = set(frame.loc[frame["method"].astype(str).str.endswith(_RATIO), "measure"])
     heads = [[_RATIO] * (one in ratios) + ["lower is better"] * (better(one) == "lower") for one in measures]
-    scales = [between(*_scale_of(frame[frame["measure"] == measure])) for measure in measures]
+    scales = [_scale_of(frame[frame["measure"] == measure]) for measure in measures]
     heads_of_measures = [
-        (measure, ", ".join(of), scale) for measure, of, scale in zip(measures, heads, scales, strict=True)
+        # Safe: the axis contains only numbers.
+        (measure, ", ".join(of), Markup(interval_axis(*scale)))  # noqa: S704
+        for measure, of, scale in zip(measures, heads, scales, strict=True)
     ]
     return Matrix(heads_of_measures, rows, list(_notes_of(numbers, frame, flags)))
 
