@@ -380,7 +380,7 @@ class SystemRow(NamedTuple):
 class Matrix(NamedTuple):
     """Columns (a measure, what is special about it, the axis of its bars), rows, the best system first, and notes."""
 
-    columns: list[tuple[str, str, str]]
+    columns: Sequence[tuple[str, str, str]]
     rows: list[SystemRow]
     notes: list[str]
 
