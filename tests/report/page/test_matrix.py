@@ -50,14 +50,21 @@ def test_means_and_intervals_are_those_of_score(demo_page, demo_scores):
     assert n_sources == 3
 
 
-def test_each_measure_has_the_scale_of_its_bars(demo_page, demo_scores):
+def test_bars_are_where_the_axis_of_their_measure_has_their_numbers(demo_page, demo_scores):
     head = re.search(r'<table id="means">.*?</thead>', demo_page[1], re.DOTALL)[0]
-    shown = re.findall(r'<th scope="col">(\S+?)(?: <span class="aside">[^<]*</span>)?<div[^>]*>bars: ([^<]*)', head)
-    expected = {
-        measure: f"{in_text(part['low'].min())} to {in_text(part['high'].max())}"
-        for measure, part in demo_scores.intervals.groupby("measure")
-    }
-    assert dict(shown) == expected
+    axes = dict(
+        re.findall(r'<th scope="col">([^ <]+)(?: <span class="aside">[^<]*</span>)?<div.*?aria-label="([^"]*)"', head)
+    )
+    rows = table_of(demo_page[1])
+    for measure, part in demo_scores.intervals.groupby("measure"):
+        low, high = part["low"].min(), part["high"].max()
+        assert axes[measure] == f"axis from {low:.4g} to {high:.4g}"
+        for name, value in part.drop_duplicates("name")[["name", "value"]].itertuples(index=False):
+            # Bars have 100 units between margins of 4 pixels of 120, as the axis has.
+            box, place = re.search(r'viewBox="(\S+) .*class="mean" d="M(\S+) ', rows[name][measure]["text"]).groups()
+            margin, width = -float(box), 100 - 2 * float(box)
+            assert float(place) == pytest.approx(100 * (value - low) / (high - low), abs=0.051)
+            assert 120 * margin / width == pytest.approx(4, abs=0.01)
 
 
 def test_the_best_mean_is_bold_and_nothing_else(demo_page):
