@@ -1,6 +1,7 @@
 """Audits of judges: planted biases, corrected scores, warnings and errors."""
 
 import warnings
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -374,6 +375,19 @@ def test_reversed_pairs_are_named_with_both_differences(judged):
     # The share of the pairs that are named is a lower limit.
     assert row["reversed_low"] >= len(named) / row["n_apart"] > 0.1
     assert np.isnan(row["n_order"])
+
+
+def test_the_picture_has_corrected_scores_or_else_the_pairs_reversed(judged):
+    result = judged("biased")
+    corrected = result.systems[result.systems["estimate"] == "corrected"].set_index("name")
+    bars = {bar.name: bar[1:] for bar in result._picture().bars}
+    assert bars == {name: tuple(row[["value", "low", "high"]]) for name, row in corrected.iterrows()}
+    without = replace(result, systems=result.systems.assign(value=np.nan))
+    row = result.verdicts.iloc[0]
+    picture = without._picture()
+    assert picture.bars == (("biased", row["reversed"], row["reversed_low"], row["reversed_high"]),)
+    assert [rule.value for rule in picture.rules] == [0.1]
+    assert replace(without, verdicts=result.verdicts.assign(reversed=np.nan))._picture() is None
 
 
 def test_shifts_are_those_of_complete_topics(judged):

@@ -303,6 +303,10 @@ def test_differences_count_shared_documents_by_the_difference_of_their_weights()
     assert result.width_before == pytest.approx(width(list(kept.values()), 2))
     assert result.width_after == 0
     assert plan(pair[::-1], 100, difference=("b", "a")).width_before == pytest.approx(result.width_before)
+    now, after = result._picture().bars
+    assert (now.low, now.high) == (result.low, result.high)
+    assert after.low == after.value == after.high == now.value == result.value
+    assert [rule.value for rule in result._picture().rules] == [0]
 
 
 @pytest.mark.parametrize("strength", [inf, 2.0])

@@ -28,14 +28,14 @@ from vbterrier.evaluate.judge_scores import (
     topic_table,
 )
 from vbterrier.evaluate.judge_topics import judged_topics, labelled_topics
-from vbterrier.evaluate.judge_verdict import NOT_TRUSTED, side_by_side, verdicts
+from vbterrier.evaluate.judge_verdict import MOST_REVERSED, NOT_TRUSTED, side_by_side, verdicts
 from vbterrier.evaluate.judging import judge_next, label_quality
 from vbterrier.evaluate.scores import scored_runs
 from vbterrier.frames.answer import Caveat, sentence
 from vbterrier.frames.contracts import in_units
 from vbterrier.frames.files.reading import evaluated_qrels
 from vbterrier.frames.notebook import Panel, counted, reliability_diagrams
-from vbterrier.frames.pictures import Bar, IntervalPicture
+from vbterrier.frames.pictures import Bar, IntervalPicture, Rule
 from vbterrier.frames.pipelines import input_of
 from vbterrier.frames.queries import require_unweighted
 from vbterrier.frames.results import Shown, measure_text
@@ -168,7 +168,10 @@ class JudgeAudit(Shown):
     def _picture(self) -> IntervalPicture | None:
         corrected = self.systems[(self.systems["estimate"] == CORRECTED) & self.systems["value"].notna()]
         if not len(corrected):
-            return None
+            shares = self.verdicts[["judge", "reversed", "reversed_low", "reversed_high"]].dropna()
+            bars = [Bar(*row) for row in shares.head(_MOST_DRAWN).itertuples(index=False, name=None)]
+            rule = Rule(MOST_REVERSED, "above it, NOT TRUSTED")
+            return IntervalPicture("share of pairs of systems reversed", tuple(bars), (rule,)) if bars else None
         rows = corrected.sort_values("value", ascending=False, kind="stable").head(_MOST_DRAWN)
         bars = [Bar(*row) for row in rows[["name", "value", "low", "high"]].itertuples(index=False, name=None)]
         level = f"{100 * rows['level'].iloc[0]:g}% intervals"

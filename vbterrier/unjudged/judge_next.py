@@ -14,6 +14,7 @@ from vbterrier.frames.contracts import frame_of
 from vbterrier.frames.files.exports import guarded_texts
 from vbterrier.frames.files.writing import write_table
 from vbterrier.frames.notebook import Panel, counted
+from vbterrier.frames.pictures import Bar, IntervalPicture, Rule
 from vbterrier.frames.results import Shown, measure_text
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.grades.value_of_judging import ResidualVariance, Step, gain_covariance, greedy, linear_weights
@@ -104,6 +105,15 @@ class JudgingPlan(Shown):
             )
         looks = "" if self.look is None else f", at look {self.look}, valid for all looks together"
         yield f"Now it is {self.low:.4f} to {self.high:.4f}{looks}."
+
+    def _picture(self) -> IntervalPicture:
+        after, least = self.width_after / 2, 0.0 if self.difference is None else -1.0
+        bars = (
+            Bar("now", self.value, self.low, self.high),
+            Bar("expected after", self.value, max(self.value - after, least), min(self.value + after, 1.0)),
+        )
+        rules = () if self.difference is None else (Rule(0.0, "no difference"),)
+        return IntervalPicture(f"{self.measure}, {self.level:.0%} intervals", bars, rules)
 
     def _evidence(self) -> Iterator[Finding]:
         for row in self.documents.to_dict("records"):
