@@ -163,8 +163,8 @@ def test_the_verdict_is_beside_the_matrix_and_above_it_on_a_phone(page):
     assert text["x"] > table["x"] + 400
     assert abs(text["y"] - table["y"]) < 50
     emulated(page, PHONE)
-    table, text = (one(page, css).rect for css in ("#means", ".said"))
-    assert text["y"] + text["height"] < table["y"]
+    lead, step, table, caveats = (one(page, css).rect["y"] for css in (".lead", ".next", "#means", ".caveats"))
+    assert 0 < lead < step < table < caveats
 
 
 def test_only_the_best_means_are_bold(page):
