@@ -538,7 +538,7 @@ def test_columns_that_a_plan_does_not_honour_are_refused():
         queries_needed(values, 0.1, data=Data(queries=table))
     with pytest.raises(InputError, match="at least 5 clusters, found 1"):
         queries_needed(values, 0.1, data=Data(queries=table.rename(columns={"segment": "cluster"})))
-    with pytest.raises(ParameterError, match="without a pilot"):
+    with pytest.raises(ParameterError, match="weights and clusters need the differences of a pilot"):
         queries_needed(None, 0.1, measure="nDCG@10", data=Data(queries=table))
     unbounded = values.assign(measure="own")
     with pytest.raises(ParameterError, match="give worst_loss="):

@@ -526,7 +526,7 @@ def test_the_page_begins_with_the_verdicts_and_folds_the_details(judged):
     assert list(result._verdict())[2:] == result.summary()[3:]
     caveats = list(result._caveats())
     # The verdict has both reasons.
-    assert [each.text for each in caveats] == row["findings"].split("; ")
+    assert [each.text for each in caveats] == [f"{finding}." for finding in row["findings"].split("; ")]
     assert all(each.serious for each in caveats)
     good = judged("good")
     assert list(good._verdict())[:2] == good.summary()[:2]

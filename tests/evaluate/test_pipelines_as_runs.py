@@ -134,7 +134,7 @@ def test_compare_takes_the_topics_of_each_collection(mixed, plain, frames, topic
     expected = vbterrier.compare({"one": plain, "two": plain}, judged, "nDCG@10", inference=Inference(n_resamples=50))
     pd.testing.assert_frame_equal(comparison.pairs, expected.pairs)
     for wrong in (topics, {"one": topics}):
-        with pytest.raises(InputError, match=r"topics: .*wanted those of"):
+        with pytest.raises(InputError, match=r"topics: .*wanted .*'one', 'two'"):
             vbterrier.compare(runs, judged, "nDCG@10", data=Data(topics=wrong))
 
 

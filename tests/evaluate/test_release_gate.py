@@ -525,8 +525,8 @@ def test_the_guarantee_is_stated_in_one_line():
     assert [each.decision for each in (passing, failing, open_)] == [*lines]
     assert [each.guarantee() for each in (passing, failing, open_)] == [*lines.values()]
     assert gate(new, old, qrels, options=GateOptions(guarantee="any", look=2)).guarantee() == (
-        "Neither shown nor refuted with 95% confidence, for all looks together: the mean loss over queries drawn as "
-        "these were is below 0.05, for any differences."
+        "Neither shown nor refuted with 95% confidence, for all looks together: the mean loss over the population of "
+        "queries is below 0.05, for any differences."
     )
     assert "for any number of looks" in gate(new, old, qrels, options=GateOptions(daily=True)).guarantee()
 

@@ -217,7 +217,7 @@ SCORES, LABELS = frames(("a", "b"))
         (SCORES.query("name != 'b' or qid != 'q007'"), LABELS, r"1 labels .* \('q007'\) without a score in pred.*'b'"),
         (SCORES, LABELS.query("name == 'a'"), "system 'b' has 'success' on 0 of its 100 queries with ES@5"),
         (SCORES, LABELS.query("name == 'b' or qid == 'q001'"), "system 'a' has 'success' on 1 of its"),
-        (SCORES, LABELS.replace({"name": {"b": "c"}}), "the first of ES@5 of 'c'"),
+        (SCORES, LABELS.replace({"name": {"b": "c"}}), "without a score in predicted, first ES@5 of 'c'"),
         (SCORES, pd.concat([LABELS, LABELS[:1]]), "labelled: row 60 repeats"),
         (SCORES.assign(value=[0.1] * 2 + [np.nan] + [0.5] * 197), LABELS, "predicted column 'value': row 2"),
         (SCORES[:0], LABELS, "predicted: no scores, but 60 labels"),

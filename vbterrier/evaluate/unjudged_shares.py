@@ -29,7 +29,7 @@ _CUTOFF = 10
 def share_range(shares: Mapping[str, float]) -> tuple[str, str, str]:
     """The systems with the smallest and the largest share, and the range of the shares as text.
 
-    >>> spread({"a": 0.25, "b": 0.0})
+    >>> share_range({"a": 0.25, "b": 0.0})
     ('b', 'a', '0.0% (b) to 25.0% (a)')
     """
     low, high = min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)

@@ -203,9 +203,9 @@ def message_counts(messages: Iterable[str]) -> list[tuple[str, int]]:
 
     A message that names its subject has one cause, however often parts of a call give it.
 
-    >>> grouped(["run 'a': 1 topic is empty", "run 'b': 3 topics are empty", "tied", "tied"])[1:]
+    >>> message_counts(["run 'a': 1 topic is empty", "run 'b': 3 topics are empty", "tied", "tied"])[1:]
     [('tied', 2)]
-    >>> grouped(["run 'a': 1 document is tied", "run 'b': 3 document is tied"])
+    >>> message_counts(["run 'a': 1 document is tied", "run 'b': 3 document is tied"])
     [("run 'a': 1 document is tied (also of run 'b')", 1)]
     """
     counts: dict[str, int] = {}
