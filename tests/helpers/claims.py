@@ -21,8 +21,8 @@ def of_replace_condensed_lists(table, scores, dense, after, covered, rankings):
     assert all(abs(result - number) < 0.001 for result, number in told), told
 
 
-def of_evaluate_without_labels(result, errors, values, linked):
-    means = result.means()
+def of_evaluate_without_labels(found, errors, values, linked):
+    means = found.means()
     told = [
         (means.loc["dense", "ES@1"], 0.746),
         (means.loc["lexical", "ES@1"], 0.637),
@@ -73,7 +73,7 @@ def of_how_many_queries(truth, needed, held, difference, rows_of_samples, plans,
     assert (plans[0.05].n_qids, plans[0.025].n_qids, needed, held) == (105, 409, 232, 10)
 
 
-def of_complete_comparison(experiment, result):
+def of_complete_comparison(experiment, found):
     means = experiment.set_index("name")
     told = [
         (means.loc["dense", "nDCG@10"], 0.688),
@@ -83,7 +83,7 @@ def of_complete_comparison(experiment, result):
         (means.loc["BM25 + dense", "BNDCG@10"], 0.850),
     ]
     assert all(abs(value - number) < 0.001 for value, number in told), told
-    assert not result.significant().any()
+    assert not found.significant().any()
     assert not pt.java.started()
 
 
@@ -103,9 +103,9 @@ def of_your_own_linker_tagger_prior(by_trectools, by_ir_measures, parsed, compar
     assert abs(by_trectools["dense"] - by_ir_measures["dense"][parsed[1]]) < 1e-12
 
 
-def of_language_models_as_judges(quality, result, corrected):
+def of_language_models_as_judges(quality, found, corrected):
     summary = quality.summary.set_index("name")
-    errors = result.set_index(["judge", "way"])["RMSE of topics"]
+    errors = found.set_index(["judge", "way"])["RMSE of topics"]
     told = [
         (summary.loc["careful", "r2"], 0.522),
         (summary.loc["careful", "worth"], 2.094),
@@ -116,7 +116,7 @@ def of_language_models_as_judges(quality, result, corrected):
         (errors["careful", "ENDCG without labels"], 0.132),
         (errors["careful", "raw labels fill the gaps"], 0.080),
         (errors["careful", "ENDCG, labels as evidence"], 0.077),
-        (result["bias"].iloc[4], 0.095),
+        (found["bias"].iloc[4], 0.095),
         (corrected["width_ratio"].min(), 0.786),
     ]
     assert all(abs(value - number) < 0.001 for value, number in told), told
