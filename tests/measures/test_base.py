@@ -708,7 +708,7 @@ def test_hosts_that_average_all_topics_refuse_undefined_ones_and_ours_leave_them
             calculate()
     with pytest.warns(DegenerateWarning) as told:
         table = vbterrier.Experiment(*arguments, **named)
-    left_out = f"its mean leaves out: {measure} of 'run': 1; {measure} of 'full': 1"
+    left_out = f"topics): {measure} of 'run': 1; {measure} of 'full': 1"
     assert [left_out in str(one.message) for one in told].count(True) == 1
     assert table.loc[0, list(alone.index)].to_dict() == pytest.approx(alone.to_dict())
     assert table.loc[1, str(measure)] == 1.0
