@@ -9,7 +9,7 @@ import pytest
 
 import vbterrier
 from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError, ServiceError, VBTerrierError
-from vbterrier.execution.parallel import mapped
+from vbterrier.execution.parallel import map_items
 
 ERRORS = [
     VBTerrierError("nothing"),
@@ -34,7 +34,7 @@ def test_errors_of_other_processes_arrive_as_they_are():
     from vbterrier import read_run
 
     with pytest.raises(FileError, match="no such file") as caught:
-        list(mapped(read_run, ["none.run", "nor.run"], n_jobs=2))
+        list(map_items(read_run, ["none.run", "nor.run"], n_jobs=2))
     assert caught.value.path.name in {"none.run", "nor.run"}
 
 

@@ -20,7 +20,7 @@ from unsendable import refusing
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError, VBTerrierError, warn
 from vbterrier.execution import parallel
 from vbterrier.execution.distribution import in_threads
-from vbterrier.execution.parallel import mapped
+from vbterrier.execution.parallel import map_items
 from vbterrier.execution.pending import Shared, in_processes, results_in_order
 
 
@@ -29,9 +29,9 @@ def test_results_come_in_order_whatever_the_number_of_processes():
     items = [n * n for n in range(20)]
     expected = list(range(20))
     # Other processes do not find the functions of a test file.
-    assert list(mapped(math.isqrt, items)) == expected
-    assert list(mapped(math.isqrt, items, n_jobs=2)) == expected
-    assert list(mapped(math.isqrt, [], n_jobs=2)) == []
+    assert list(map_items(math.isqrt, items)) == expected
+    assert list(map_items(math.isqrt, items, n_jobs=2)) == expected
+    assert list(map_items(math.isqrt, [], n_jobs=2)) == []
 
 
 def test_threads_work_at_once_and_warn_in_the_order_of_the_items(monkeypatch):
@@ -100,7 +100,7 @@ def test_an_error_of_another_process_ends_the_work_of_this_one(monkeypatch):
 
 def test_results_come_one_by_one():
     seen = []
-    results = mapped(lambda n: seen.append(n) or n, [1, 2, 3])
+    results = map_items(lambda n: seen.append(n) or n, [1, 2, 3])
     assert next(results) == 1
     assert seen == [1]
 
@@ -140,8 +140,8 @@ def test_what_was_sent_is_not_lost_when_there_is_no_next_item():
 @pytest.mark.slow
 def test_work_that_kills_its_process_ends_with_what_to_do():
     with pytest.raises(VBTerrierError, match=r"n_jobs=2: 4 processes died one after the other of the same work"):
-        list(mapped(os._exit, [1, 1], n_jobs=2))
-    assert list(mapped(math.isqrt, [4, 9], n_jobs=2)) == [2, 3]
+        list(map_items(os._exit, [1, 1], n_jobs=2))
+    assert list(map_items(math.isqrt, [4, 9], n_jobs=2)) == [2, 3]
 
 
 @pytest.mark.slow
@@ -149,10 +149,10 @@ def test_shared_values_are_written_once_and_gone_afterwards():
     big = np.arange(300_000.0)
     value = operator.attrgetter("value")
     with Shared(big) as shared:
-        (one,) = mapped(value, [shared])
+        (one,) = map_items(value, [shared])
         assert one is big, "in one process nothing is copied"
         assert shared._folder is None
-        two = list(mapped(value, [shared, shared, shared], n_jobs=2))
+        two = list(map_items(value, [shared, shared, shared], n_jobs=2))
         folder = Path(shared._folder.name)
         assert [file.name for file in folder.iterdir()] == ["shared"]
         assert stat.S_IMODE(folder.stat().st_mode) == stat.S_IRWXU, "what is unpickled is ours alone to write"
@@ -163,15 +163,15 @@ def test_shared_values_are_written_once_and_gone_afterwards():
 @pytest.mark.parametrize("n_jobs", [0, -2, 1.0, True, "2"])
 def test_number_of_processes_is_checked_at_once(n_jobs):
     with pytest.raises(ParameterError, match="n_jobs="):
-        mapped(abs, [1], n_jobs=n_jobs)
+        map_items(abs, [1], n_jobs=n_jobs)
 
 
 def test_progress_is_shown_when_asked_for(capsys, monkeypatch):
     # As on a terminal.
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    list(mapped(abs, [1, 2], progress=True, description="working"))
+    list(map_items(abs, [1, 2], progress=True, description="working"))
     assert "working" in capsys.readouterr().err
-    list(mapped(abs, [1, 2]))
+    list(map_items(abs, [1, 2]))
     assert not capsys.readouterr().err
 
 
@@ -188,14 +188,14 @@ def test_a_full_temporary_folder_is_one_error(monkeypatch, tmp_path):
         monkeypatch.setattr(joblib, "dump", full)
         words = r"temporary files cannot be written \(No space left on device\): set TMPDIR to a folder with free space"
         with pytest.raises(InputError, match=words):
-            list(mapped(partial(_plus, shared), [1, 2], n_jobs=2))
+            list(map_items(partial(_plus, shared), [1, 2], n_jobs=2))
         assert list(tmp_path.iterdir()) == []
 
 
 def test_errors_that_cannot_be_sent_back_keep_their_text():
     """The process that raises one was taken for dead, four times, for want of memory."""
     with pytest.raises(VBTerrierError, match=r"^QuotaError: no more requests today$"):
-        list(mapped(refusing(), [1, 2], n_jobs=2))
+        list(map_items(refusing(), [1, 2], n_jobs=2))
 
 
 @pytest.mark.slow
@@ -203,5 +203,5 @@ def test_work_that_cannot_be_sent_is_named():
     lock = threading.Lock()
     for function, items in ((lambda _: lock, [1, 2]), (len, [lock, lock])):
         with pytest.raises(InputError, match=r"^n_jobs=2: the work cannot be sent .*cannot pickle '_thread\.lock' obj"):
-            list(mapped(function, items, n_jobs=2))
-    assert list(mapped(abs, [-1, 2], n_jobs=2)) == [1, 2]
+            list(map_items(function, items, n_jobs=2))
+    assert list(map_items(abs, [-1, 2], n_jobs=2)) == [1, 2]

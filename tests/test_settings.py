@@ -46,7 +46,9 @@ WITH_SETTINGS = {name: call for name, call in CALLS.items() if set(KINDS) & set(
 def used(call):
     """The settings that a call uses, and their defaults, by the name of its argument."""
     parameters = inspect.signature(call).parameters
-    return {name: part.default.given() for name, part in parameters.items() if isinstance(part.default, Options)}
+    return {
+        name: part.default.explicit_settings() for name, part in parameters.items() if isinstance(part.default, Options)
+    }
 
 
 def test_the_refusal_of_queries_names_all_calls_that_honour_them():

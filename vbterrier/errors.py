@@ -113,7 +113,7 @@ def unheard() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def issued() -> Iterator[list[str]]:
+def collect_warnings() -> Iterator[list[str]]:
     """Collect the messages of the warnings that a block issues."""
     messages: list[str] = []
     token = _ISSUED.set(messages)
@@ -410,11 +410,11 @@ def check_level(level: float) -> None:
         raise ParameterError(f"level={level}: wanted a number between 0 and 1, such as 0.95{hint}")
 
 
-def settings_of(name: str, kind: type[T], value: T | None) -> T:
+def settings_parameter(name: str, kind: type[T], value: T | None) -> T:
     """Return a parameter that holds settings of one kind, by default those of the kind.
 
     >>> from vbterrier.settings import Inference
-    >>> settings_of("inference", Inference, {"level": 0.9})
+    >>> settings_parameter("inference", Inference, {"level": 0.9})
     Traceback (most recent call last):
     ...
     vbterrier.errors.ParameterError: inference: wanted settings as Inference(...), found dict
@@ -426,12 +426,12 @@ def settings_of(name: str, kind: type[T], value: T | None) -> T:
     return value
 
 
-def path_of(name: str, value: Any) -> Path:
+def path_parameter(name: str, value: Any) -> Path:
     """Return a parameter that names a file or a folder, as text or as an object of the file system.
 
-    >>> path_of("path", "means.csv").name
+    >>> path_parameter("path", "means.csv").name
     'means.csv'
-    >>> path_of("path", None)
+    >>> path_parameter("path", None)
     Traceback (most recent call last):
     ...
     vbterrier.errors.ParameterError: path=None: wanted the name of a file or folder, some text or a pathlib.Path

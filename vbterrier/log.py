@@ -23,7 +23,7 @@ logging.getLogger(NAME).addHandler(logging.NullHandler())
 
 
 @contextmanager
-def timed(log: logging.Logger, what: str, *arguments: object) -> Iterator[list[str]]:
+def log_elapsed(log: logging.Logger, what: str, *arguments: object) -> Iterator[list[str]]:
     """Log a message with the elapsed time when the block ends; nothing is logged if it raises.
 
     Control characters of the arguments are escaped. Yields a list, to which the block appends parts of the message.
@@ -73,7 +73,9 @@ def bar(
         return tqdm(items, desc=what or None, total=total, unit=unit, leave=False, **options)
 
 
-def tracked(items: Iterable[T], what: str, *, shown: bool, total: int | None = None, unit: str = "it") -> Iterable[T]:
+def tracked_items(
+    items: Iterable[T], what: str, *, shown: bool, total: int | None = None, unit: str = "it"
+) -> Iterable[T]:
     """Return the items with a progress :func:`bar`, or unchanged if it would not be visible."""
     if not (shown and is_seen()):
         return items

@@ -40,9 +40,9 @@ class Call:
 
     def text(self) -> str:
         """Return the call as its caller wrote it; arguments without a short text have the names of their parameters."""
-        return self._written(self.name, self.words.values())
+        return self._call_text(self.name, self.words.values())
 
-    def worded(self, message: str) -> str:
+    def warning_text(self, message: str) -> str:
         """Return the message of a warning, for a command with its options instead of parameters.
 
         >>> Call("vbterrier score", {}, {"pool_cutoff": "--pool-cutoff"}).worded("pool_cutoff= states the depth")
@@ -54,7 +54,7 @@ class Call:
     def again(self, **changes: Any) -> str:
         """Return the same call with other or further arguments."""
         kept = [word for name, word in self.words.items() if name not in changes]
-        return self._written(self.name, [*kept, *self._changes(changes)])
+        return self._call_text(self.name, [*kept, *self._changes(changes)])
 
     def next(self, command: str, function: str, same: Iterable[str], **more: Any) -> str:
         """Return another command, or function, with some of the arguments of this call and more.
@@ -67,7 +67,7 @@ class Call:
         "vbterrier.judge_next(runs, 'q.txt', budget=20)"
         """
         name = f"vbterrier.{function}" if self.options is None else f"vbterrier {command}"
-        return self._written(name, [*(self.words[one] for one in same if one in self.words), *self._changes(more)])
+        return self._call_text(name, [*(self.words[one] for one in same if one in self.words), *self._changes(more)])
 
     def _changes(self, changes: Mapping[str, Any]) -> list[tuple[str, ...]]:
         if self.options is None:
@@ -80,7 +80,7 @@ class Call:
             for word in [(flags[name],) if one is True else (flags[name], str(one))]
         ]
 
-    def _written(self, name: str, words: Iterable[tuple[str, ...]]) -> str:
+    def _call_text(self, name: str, words: Iterable[tuple[str, ...]]) -> str:
         every = [word for part in words for word in part]
         if self.options is not None:
             return f"{name} {shlex.join(every)}".rstrip()
@@ -108,9 +108,9 @@ def source(value: Any, name: str) -> str:
     if hasattr(value, "NAME") and hasattr(value, "params"):
         # A measure.
         return repr(str(value))
-    if hasattr(value, "given"):
+    if hasattr(value, "explicit_settings"):
         # Settings.
-        inner = ", ".join(f"{one}={source(of, one)}" for one, of in value.given().items())
+        inner = ", ".join(f"{one}={source(of, one)}" for one, of in value.explicit_settings().items())
         return f"{public_name(type(value))}({inner})"
     return name
 
@@ -143,10 +143,10 @@ class Interface:
         settings = self.parameters.get(name)
         if settings is None:
             return ""
-        return f"{settings}({_set(name, value)})" if settings else _set(name, value)
+        return f"{settings}({_keyword_text(name, value)})" if settings else _keyword_text(name, value)
 
 
-def _set(name: str, value: str | None) -> str:
+def _keyword_text(name: str, value: str | None) -> str:
     return f"{name}=" if value is None else f"{name}={value!r}"
 
 
@@ -172,10 +172,10 @@ def is_in_use() -> bool:
     return _IN_USE.get() is not None
 
 
-def written(command: str, function: str) -> str:
+def name_in_use(command: str, function: str) -> str:
     """Return another command, or function, as the interface in use writes it.
 
-    >>> written("judge", "judge_next")
+    >>> name_in_use("judge", "judge_next")
     'vbterrier.judge_next'
     """
     used = _IN_USE.get()
@@ -188,13 +188,13 @@ def call_in_use() -> Call | None:
     return None if used is None else used.call
 
 
-def interface_of(call: Callable[..., Any], settings: Mapping[str, Any], further: Iterable[str] = ()) -> Interface:
+def function_interface(call: Callable[..., Any], settings: Mapping[str, Any], further: Iterable[str] = ()) -> Interface:
     """Return the interface of a function: the settings that it uses, by parameter, and further parameters."""
     parameters = dict.fromkeys((inspect.signature(call).parameters.keys() - settings.keys()) | {*further}, "")
     used = {
         name: f"{parameter}={type(defaults).__name__}"
         for parameter, defaults in settings.items()
-        for name in defaults.given()
+        for name in defaults.explicit_settings()
     }
     return Interface({**parameters, **used})
 
@@ -227,13 +227,13 @@ class Remedy:
         value = self.value if value is None else value
         used = _IN_USE.get()
         if self.command and used is not None and used.options is not None:
-            return self.offered(value) or self.command.format(self._option(value))
-        return self.offered(value) or self.way.format(_set(self.name, value))
+            return self.available_text(value) or self.command.format(self._option(value))
+        return self.available_text(value) or self.way.format(_keyword_text(self.name, value))
 
     def _option(self, value: str | None) -> str:
         return f"--{self.name.replace('_', '-')}{'' if value is None else f' {value}'}"
 
-    def offered(self, value: str | None = None) -> str:
+    def available_text(self, value: str | None = None) -> str:
         """Return the parameter as the interface in use writes it; empty if its callers cannot give it."""
         used = _IN_USE.get()
         return "" if used is None else used.text(self.name, self.value if value is None else value)
@@ -252,7 +252,7 @@ class Remedy:
         used = _IN_USE.get()
         if used is not None and used.options is not None:
             return f"vbterrier {call} {self._option(self.value)}"
-        return f"vbterrier.{call}({arguments}, data=Data({_set(self.name, self.value)}))"
+        return f"vbterrier.{call}({arguments}, data=Data({_keyword_text(self.name, self.value)}))"
 
 
 _SCORE = "vbterrier.score(..., data=Data({}))"

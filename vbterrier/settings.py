@@ -7,8 +7,17 @@ from dataclasses import dataclass, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from vbterrier.errors import ParameterError, check_level, choice, excerpt, issued, number, settings_of, whole
-from vbterrier.remedies import Call, interface, interface_of, is_in_use, public_name, source
+from vbterrier.errors import (
+    ParameterError,
+    check_level,
+    choice,
+    collect_warnings,
+    excerpt,
+    number,
+    settings_parameter,
+    whole,
+)
+from vbterrier.remedies import Call, function_interface, interface, is_in_use, public_name, source
 
 if TYPE_CHECKING:
     import os
@@ -46,12 +55,13 @@ class Options:
     call uses, with their defaults; :func:`with_defaults` completes the settings of callers with them.
     """
 
-    def given(self) -> dict[str, Any]:
+    def explicit_settings(self) -> dict[str, Any]:
         """Return the settings that are not left out, by name."""
         return {name: value for name, value in vars(self).items() if value is not UNSET}
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.given().items())})"
+        settings = (f"{name}={value!r}" for name, value in self.explicit_settings().items())
+        return f"{type(self).__name__}({', '.join(settings)})"
 
 
 S = TypeVar("S", bound=Options)
@@ -64,17 +74,17 @@ _HONOURED = {
 }
 
 
-def completed(call: str, settings: S, defaults: S) -> S:
+def completed_settings(call: str, settings: S, defaults: S) -> S:
     """Return settings with the defaults of a call for those left out; raise an error for one that it does not use.
 
-    >>> completed("score", Inference(level=0.9), Inference(level=0.95, seed=0))
+    >>> completed_settings("score", Inference(level=0.9), Inference(level=0.95, seed=0))
     Inference(level=0.9, seed=0)
-    >>> completed("score", Inference(test="t"), Inference(level=0.95, seed=0))
+    >>> completed_settings("score", Inference(test="t"), Inference(level=0.95, seed=0))
     Traceback (most recent call last):
     ...
     vbterrier.errors.ParameterError: score: Inference(test='t') has no effect; leave test out, it uses level, seed
     """
-    values, used = settings_of(call, type(defaults), settings).given(), defaults.given()
+    values, used = settings_parameter(call, type(defaults), settings).explicit_settings(), defaults.explicit_settings()
     for name, value in values.items():
         # None states that something is absent, which has no effect either.
         if name not in used and value is not None:
@@ -97,7 +107,7 @@ def with_defaults(call: Callable[P, T], further: tuple[str, ...] = ()) -> Callab
     if any(parameters[name].kind is not inspect.Parameter.KEYWORD_ONLY for name in defaults):
         raise TypeError(f"{call.__name__}: parameters of settings are keyword-only")
 
-    used = interface_of(call, defaults, further)
+    used = function_interface(call, defaults, further)
 
     @wraps(call)
     def with_all_settings(*args: P.args, **options: P.kwargs) -> T:
@@ -106,11 +116,11 @@ def with_defaults(call: Callable[P, T], further: tuple[str, ...] = ()) -> Callab
         words = {} if is_in_use() else argument_words(signature, args, options)
         passed: dict[str, Any] = options
         for name in passed.keys() & defaults.keys():
-            passed[name] = completed(call.__name__, passed[name], defaults[name])
+            passed[name] = completed_settings(call.__name__, passed[name], defaults[name])
         if is_in_use():
             with usual_errors():
                 return call(*args, **options)
-        with issued() as messages, usual_errors():
+        with collect_warnings() as messages, usual_errors():
             made_by = Call(public_name(call), words, warnings=messages)
             with interface(replace(used, call=made_by)):
                 return call(*args, **options)

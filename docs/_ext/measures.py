@@ -66,7 +66,7 @@ def limits(measure: Measure) -> str:
         return "[0, 1], of single queries any"
     if named := _RANGE.search(docstring(measure)):
         return named[named.lastindex or 0]
-    low, high = measure.range_of(str(measure))
+    low, high = measure.score_range(str(measure))
     return f"[{low:g}, {high:g}]" if np.isfinite([low, high]).all() else ""
 
 

@@ -318,7 +318,7 @@ def test_any_measure_by_its_text(evaluation, files, measure):
 def test_measures_of_intents_with_frames(files, evaluation):
     intents = pd.DataFrame({"qid": ["q1", "q1", "q2"], "entity_id": ["A", "B", "C"], "prob": [0.75, 0.25, 1.0]})
     tags = pd.DataFrame({"docno": ["d1", "d2", "d4"], "entity_id": ["A", "B", "C"]})
-    judged = hosts.qrels_of(hosts.qrels_frame(evaluation.qrels)[lambda rows: rows["qid"] != "q3"], "two topics")
+    judged = hosts.trectools_qrels(hosts.qrels_frame(evaluation.qrels)[lambda rows: rows["qid"] != "q3"], "two topics")
     bound = VBTrecEval(evaluation.run, judged, intents=intents, tags=tags)
     expected = {"q1": 0.75, "q2": 0.0}
     assert column(bound.get("ES@2", per_query=True), "ES@2") == expected | {"q2": 1.0}

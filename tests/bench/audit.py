@@ -33,7 +33,7 @@ from vbterrier.evaluate.judge_topics import JudgedTopics
 from vbterrier.evaluate.judge_verdict import MOST_REVERSED, NOT_TRUSTED, TRUSTED, levels_verdict, order_verdict
 from vbterrier.frames.ranking import Run, ranked
 from vbterrier.settings import Inference
-from vbterrier.unjudged.evidence import evidence_of
+from vbterrier.unjudged.evidence import collect_evidence
 from vbterrier.unjudged.model import DEPTH
 from vbterrier.unjudged.pool import Judgments, MachineLabels
 
@@ -267,7 +267,7 @@ def corrected_by_documents(runs, judged, labels, topics, seed):
     top = {name: ranked(run, max(DEPTH, CUTOFF)) for name, run in runs.items()}
     every, depth = evidence_runs(top, labels[labels["qid"].isin(topics)], judged, topics, CUTOFF)
     judgments = Judgments(judged)
-    evidence = evidence_of(every, judgments, CUTOFF, depth, MachineLabels({"judge": labels}))
+    evidence = collect_evidence(every, judgments, CUTOFF, depth, MachineLabels({"judge": labels}))
     (estimate,) = cross_fitted_estimates(evidence, judgments.grades, list(runs), 300, seed, [topics])
     return estimate.tables("corrected", 0.9, None)
 

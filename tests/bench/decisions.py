@@ -399,7 +399,7 @@ def equivalence(samples, margin=0.05):
             d = draw(np.random.default_rng(n), (n, samples)) + shift
             of = moments(d)
             new = np.maximum(
-                p_value(of, -margin, 1.0, special.stdtr), p_value(of.mirrored, -margin, 1.0, special.stdtr)
+                p_value(of, -margin, 1.0, special.stdtr), p_value(of.negation, -margin, 1.0, special.stdtr)
             )
             mean, se = d.mean(axis=0), d.std(axis=0, ddof=1) / np.sqrt(n)
             old = special.stdtr(n - 1, -(margin - np.abs(mean)) / se)

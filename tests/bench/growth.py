@@ -24,7 +24,7 @@ from suite.timing import Times, median, processor_seconds, slope
 
 import vbterrier
 from vbterrier.entities import link_pool
-from vbterrier.execution.parallel import mapped
+from vbterrier.execution.parallel import map_items
 from vbterrier.kernels.resample import stream
 from vbterrier.settings import Inference
 
@@ -200,11 +200,11 @@ def parts(n_queries=2000, depth=1000, n_tasks=1000):
         distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
     ):
-        list(mapped(square, range(10), client=client))
+        list(map_items(square, range(10), client=client))
         results["task"] = []
         for _ in range(ROUNDS):
             before = processor_seconds()
-            list(mapped(square, range(n_tasks), client=client))
+            list(map_items(square, range(n_tasks), client=client))
             results["task"].append((processor_seconds() - before) / n_tasks)
     return results
 

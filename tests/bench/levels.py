@@ -15,7 +15,7 @@ from scipy import special
 
 from vbterrier.kernels.mean_limits import moments
 from vbterrier.kernels.resample import bounded_limits
-from vbterrier.stats.comparisons import adjusted as adjusted_p
+from vbterrier.stats.comparisons import adjusted_p_values as adjusted_p
 from vbterrier.stats.comparisons import equivalence
 from vbterrier.stats.inverted_intervals import confidence_sequence, corrected_levels, inverted_limits
 from vbterrier.stats.paired_tests import TESTS, max_t, paired_p, t_statistic

@@ -99,7 +99,7 @@ def trained(collection, links, entities, model, encoded, variant, checkpoints=No
             start, each = time.process_time(), fresh(stage)
             judged = labels.rows(fold.training | fold.validation)
             training, validation, test = map(topics.rows, (fold.training, fold.validation, fold.test))
-            Teaching(training, judged, validation, judged, 0).fit(each)
+            Teaching(training, judged, validation, judged, 0).fit_stage(each)
             part = each.transform(test)[["qid", "docno", "score", "rank"]]
             part = part.assign(seconds=time.process_time() - start, parameters=each.n_parameters)
             if file is not None:

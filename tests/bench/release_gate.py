@@ -21,7 +21,7 @@ from vbterrier.errors import DegenerateWarning
 from vbterrier.evaluate import GateOptions
 from vbterrier.kernels.mean_limits import SampledQueries
 from vbterrier.settings import Inference
-from vbterrier.stats.inverted_intervals import bets_of, spent_level
+from vbterrier.stats.inverted_intervals import predictable_bets, spent_level
 from vbterrier.stats.noninferiority import ANY, BOTH, FAIL, PASS, PRIOR, Criteria, limits
 
 MARGIN, ALPHA = 0.01, 0.05
@@ -95,7 +95,7 @@ def daily_rates(kind, n, n_releases, shift=-MARGIN, margin=MARGIN, share=0.05):
     tails = (ALPHA, ALPHA if kind == HEAD else ALPHA / 2)
     reached = []
     for sign, tail, most in ((1, tails[0], 0.5 / m), (-1, tails[1], 0.5 / (1 - m))):
-        bets = np.minimum(bets_of(x, w, 2 * tail), most)
+        bets = np.minimum(predictable_bets(x, w, 2 * tail), most)
         reached.append(
             np.maximum.accumulate(np.cumsum(np.log1p(sign * bets * w * (x - m)), axis=0)) >= np.log(1 / tail)
         )

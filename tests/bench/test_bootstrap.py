@@ -54,11 +54,11 @@ def monte_carlo(distribution):
             left = model.left[topic].tolist()
             score = float(model.base[topic])
             for i, grade in enumerate(rng.choices(grades, model.prob[topic, 0], k=n)):
-                landed = grade
-                while landed > 0 and left[landed] == 0:
-                    landed -= 1
-                left[landed] -= 1
-                score += table[i][landed]
+                assigned = grade
+                while assigned > 0 and left[assigned] == 0:
+                    assigned -= 1
+                left[assigned] -= 1
+                score += table[i][assigned]
             scores.append(score)
         statistics.fmean(scores), statistics.pstdev(scores), np.quantile(scores, LEVELS)
 

@@ -210,7 +210,7 @@ def test_matches_alone(benchmark, path, texts):
 
 
 def test_pyahocorasick(benchmark, automaton, texts):
-    folded = [Words.of(texts[place : place + 1000]).folded() for place in range(0, len(texts), 1000)]
+    folded = [Words.of(texts[place : place + 1000]).folded_words() for place in range(0, len(texts), 1000)]
 
     def find():
         return sum(len(list(automaton.iter(some))) for some in folded)

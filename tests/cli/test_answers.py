@@ -13,7 +13,7 @@ import vbterrier
 from vbterrier.cli import _group
 from vbterrier.cli.commands import EXAMPLES
 from vbterrier.demo import FILES, copy_demo
-from vbterrier.report.tables import PAPERS, escaped
+from vbterrier.report.tables import PAPERS, escape_for_style
 
 RUNS = "lexical.run dense.run"
 COMMANDS = {
@@ -113,7 +113,7 @@ def test_papers_have_the_verdict_and_the_serious_caveats(run, name, style):
     answer = json.loads(record)
     _, out, _ = run(f"{COMMANDS[name]} -f {style}")
     serious = [caveat["text"] for caveat in answer["caveats"] if caveat["serious"]]
-    texts = [escaped(text.rstrip("."), style) for text in (answer["verdict"], *serious)]
+    texts = [escape_for_style(text.rstrip("."), style) for text in (answer["verdict"], *serious)]
     assert [text for text in texts if text not in out] == []
 
 

@@ -13,7 +13,7 @@ import pytest
 import vbterrier
 from vbterrier import log
 from vbterrier.cli.commands import restored_logging, show_log
-from vbterrier.log import NAME, timed, tracked
+from vbterrier.log import NAME, log_elapsed, tracked_items
 from vbterrier.settings import Execution, Inference
 
 QRELS = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["a", "b"], "label": [1, 1]})
@@ -40,14 +40,14 @@ SCORE = ("score", "lexical.run", "dense.run", "--qrels", "qrels.txt", "-m", "nDC
 
 def test_bars_are_shown_on_terminals(terminal):
     screen = terminal()
-    assert list(tracked([1, 2, 3], "counting", shown=True)) == [1, 2, 3]
+    assert list(tracked_items([1, 2, 3], "counting", shown=True)) == [1, 2, 3]
     assert "counting" in screen.getvalue()
     assert "0/3" in screen.getvalue()
 
 
 def test_bars_are_not_shown_by_default(terminal):
     screen = terminal()
-    assert list(tracked([1, 2, 3], "counting", shown=False)) == [1, 2, 3]
+    assert list(tracked_items([1, 2, 3], "counting", shown=False)) == [1, 2, 3]
     with log.bar(None, "moving", shown=False, total=3) as shown:
         shown.update(2)
     assert screen.getvalue() == ""
@@ -57,7 +57,7 @@ def test_pipes_and_files_get_no_bars(capsys):
     vbterrier.score(
         {"a": RUN, "b": RUN}, QRELS, ["nDCG@1"], inference=Inference(n_resamples=5), execution=Execution(progress=True)
     )
-    list(tracked(range(3), "counting", shown=True))
+    list(tracked_items(range(3), "counting", shown=True))
     with log.bar(None, "moving", total=3) as shown:
         shown.update(2)
     assert capsys.readouterr() == ("", "")
@@ -66,7 +66,7 @@ def test_pipes_and_files_get_no_bars(capsys):
 def test_a_process_without_standard_error_has_no_bars(monkeypatch):
     monkeypatch.setattr(sys, "stderr", None)
     assert not log.is_seen()
-    assert list(tracked(range(3), "counting", shown=True)) == [0, 1, 2]
+    assert list(tracked_items(range(3), "counting", shown=True)) == [0, 1, 2]
 
 
 def test_notebooks_are_recognised_by_their_kernel(monkeypatch):
@@ -84,7 +84,7 @@ def test_messages_leave_bars_whole_and_bars_go_with_their_work(terminal):
     screen = terminal()
     with restored_logging():
         show_log(1)
-        for _ in tracked(range(2), "counting", shown=True):
+        for _ in tracked_items(range(2), "counting", shown=True):
             logging.getLogger("vbterrier.example").info("half way")
     lines = screen.getvalue().replace("\r", "\n").splitlines()
     assert [line for line in lines if "half way" in line] == ["vbterrier: half way"] * 2
@@ -143,14 +143,14 @@ def test_messages_contain_no_texts(caplog):
 
 
 def test_messages_do_not_steer_terminals(caplog):
-    with caplog.at_level(logging.INFO, NAME), timed(logging.getLogger(NAME), "read %s", "a\x1b[31m\nb") as result:
+    with caplog.at_level(logging.INFO, NAME), log_elapsed(logging.getLogger(NAME), "read %s", "a\x1b[31m\nb") as result:
         result.append("3 rows")
     assert r"read a\x1b[31m\nb, 3 rows (" in caplog.text
 
 
 def test_failed_work_is_not_logged(caplog):
     def fails():
-        with timed(logging.getLogger(NAME), "read %s", "x"):
+        with log_elapsed(logging.getLogger(NAME), "read %s", "x"):
             raise KeyError("no")
 
     with caplog.at_level(logging.INFO, NAME), pytest.raises(KeyError):

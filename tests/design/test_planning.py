@@ -9,7 +9,7 @@ from night import slow
 from scipy import stats
 from statsmodels.stats.power import TTestPower
 
-from vbterrier.design.pilot import Pilot, interval_width, kurtosis_of, pilot_pairs
+from vbterrier.design.pilot import Pilot, interval_width, pilot_pairs, trimmed_kurtosis
 from vbterrier.design.planning import (
     COLUMNS,
     PlanOptions,
@@ -122,15 +122,15 @@ def test_of_normal_differences_the_detectable_one_is_that_of_the_noncentral_t():
 @pytest.mark.parametrize("sizes", [[3, 60], [60], [5, 11]])
 def test_resamples_have_the_mean_and_spread_of_the_pilot_however_they_are_drawn(sizes, monkeypatch):
     pilot = Pilot(SKEWED[:5])
-    for n, (mean, standard_error, df) in zip(sizes, pilot.resampled(sizes, 20_000, 9), strict=True):
+    for n, (mean, standard_error, df) in zip(sizes, pilot.resampled_moments(sizes, 20_000, 9), strict=True):
         error, std = pilot.std / np.sqrt(n), standard_error * np.sqrt(n)
         assert df == n - 1
         assert mean.mean() == pytest.approx(0, abs=5 * error / np.sqrt(20_000))
         assert mean.std() == pytest.approx(error, rel=0.03)
         assert np.mean(std**2) == pytest.approx(pilot.std**2, rel=0.04)
-    whole = next(iter(Pilot(SKEWED).resampled([4], 500, 1)))
+    whole = next(iter(Pilot(SKEWED).resampled_moments([4], 500, 1)))
     monkeypatch.setattr("vbterrier.design.pilot._BLOCK", 40)
-    for one, other in zip(whole, next(iter(Pilot(SKEWED).resampled([4], 500, 1))), strict=True):
+    for one, other in zip(whole, next(iter(Pilot(SKEWED).resampled_moments([4], 500, 1))), strict=True):
         assert one == pytest.approx(other)
 
 
@@ -147,10 +147,10 @@ def test_the_interval_of_the_standard_deviation_is_that_of_bonett():
     reach = z * c * np.sqrt((kurtosis - (n - 3) / n) / (n - 1))
     expected = np.sqrt(np.exp(np.log(c * x.var(ddof=1)) + np.array([-reach, reach])))
     assert Pilot(x).std_interval(0.95) == pytest.approx(tuple(expected))
-    assert kurtosis_of(x) == pytest.approx(kurtosis)
+    assert trimmed_kurtosis(x) == pytest.approx(kurtosis)
     # Of five values the trimmed mean is the median.
     five = np.array([0.0, 0.1, 0.2, 0.5, 2.0])
-    assert kurtosis_of(five) == pytest.approx(5 * np.sum((five - 0.2) ** 4) / (5 * five.var()) ** 2)
+    assert trimmed_kurtosis(five) == pytest.approx(5 * np.sum((five - 0.2) ** 4) / (5 * five.var()) ** 2)
 
 
 @pytest.mark.parametrize(("kind", "share"), [("normal", 0.94), ("ties", 0.925)])
@@ -262,7 +262,7 @@ def test_the_ratio_is_where_it_is_said_to_be():
 
 
 def test_heavy_tails_lower_the_degrees_of_freedom_of_the_ratio():
-    n, m, kurtosis = len(SKEWED), 12, kurtosis_of(SKEWED)
+    n, m, kurtosis = len(SKEWED), 12, trimmed_kurtosis(SKEWED)
     assert kurtosis > 3.5
     row = interval_width(values(a=SKEWED), m).iloc[0]
     f = stats.f.ppf([0.025, 0.975], 2 * m / (kurtosis - 1), 2 * n / (kurtosis - (n - 3) / (n - 1)))
@@ -367,7 +367,9 @@ def limits_of_pilots(draw, n=50, n_pilots=100):
     """Upper limits at .8 of the standard deviation of pilots."""
     rng = np.random.default_rng(12)
     pairs = (draw(rng, n) for _ in range(n_pilots))
-    return np.array([Pilot(values, None if w is None else SampledQueries(w)).assured(0.8) for values, w in pairs])
+    return np.array(
+        [Pilot(values, None if w is None else SampledQueries(w)).std_upper_limit(0.8) for values, w in pairs]
+    )
 
 
 def test_standard_deviations_of_pilots_are_limited_with_the_stated_probability():
@@ -395,8 +397,8 @@ def test_a_plan_for_the_gate_refuses_unequal_weights_and_grows_with_the_assuranc
 
 def test_a_plan_without_assurance_has_the_standard_deviation_of_its_pilot():
     pilot = Pilot(SKEWED, SampledQueries(np.linspace(1, 5, len(SKEWED))))
-    assert pilot.assured(0.5) == pilot.std
-    assert pilot.assured(0.9) > pilot.assured(0.6) > pilot.std
+    assert pilot.std_upper_limit(0.5) == pilot.std
+    assert pilot.std_upper_limit(0.9) > pilot.std_upper_limit(0.6) > pilot.std
 
 
 LARGE = [0.5, 0.7, 0.62, 0.55, 0.68, 0.52, 0.71, 0.6]

@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from vbterrier.design.sampling import horvitz_thompson, sample_queries
-from vbterrier.design.strata import MentionCorpus, Units, strata_of
+from vbterrier.design.strata import MentionCorpus, Units, query_strata
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 
 # Mentions by document: a in 4 documents, b in 2, c and d in 1; d2 has a single mention.
@@ -72,7 +72,7 @@ def test_samples_without_replacement_hold_each_query_as_often_as_its_probability
     """The probabilities of one stratum, sampled separately."""
     n, n_samples = 2 if kind else 3, 2000
     mentions = MentionCorpus(corpus)
-    names, stratum = strata_of(mentions, "kind" if kind else None, [])
+    names, stratum = query_strata(mentions, "kind" if kind else None, [])
     place = names.index(kind or "all")
     units = Units.of(mentions, method, stratum, len(names), "weight" if method == "weighted" else None)
     seen, stated = Counter(), {}

@@ -190,7 +190,7 @@ def test_the_reference_states_every_declared_range():
     documented = extension("measures")
     unlimited = [one.NAME for one in MEASURES if not documented.limits(one)]
     assert unlimited == [
-        one.NAME for one in MEASURES if one.range_of(str(one))[1] == float("inf") and one.NAME == "OER"
+        one.NAME for one in MEASURES if one.score_range(str(one))[1] == float("inf") and one.NAME == "OER"
     ]
     assert documented.limits(vbterrier.EAP) == "[0, 1]"
     assert documented.limits(vbterrier.DiscRatio) == "at least 0"

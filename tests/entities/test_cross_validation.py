@@ -30,7 +30,7 @@ from vbterrier.entities import (
 )
 from vbterrier.entities.cross_validation import Folds
 from vbterrier.entities.neural.models import MODELS
-from vbterrier.entities.provenance import carried
+from vbterrier.entities.provenance import with_strongest_mark
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 
 pytest.importorskip("lightgbm")
@@ -225,7 +225,7 @@ def test_a_ranker_of_other_topics_is_no_leak():
 def test_the_strongest_provenance_of_a_topic_is_carried_on():
     frames = [pd.DataFrame({"qid": [1, 1, 2], "judgments": values}) for values in (["other topics", None, None],)]
     frames.append(pd.DataFrame({"qid": ["1"], "judgments": ["own topic"]}))
-    made = carried(pd.DataFrame({"qid": [1, 2, 3]}), *frames)
+    made = with_strongest_mark(pd.DataFrame({"qid": [1, 2, 3]}), *frames)
     assert made["judgments"].fillna("").tolist() == ["own topic", "", ""]
 
 

@@ -17,7 +17,7 @@ from vbterrier.entities.rankers.similarity import entity_texts, raw_vectors
 from vbterrier.errors import DegenerateWarning, InputError
 from vbterrier.frames.entity_coverage import Selection, at_cutoff, reached_shares
 from vbterrier.frames.id_spaces import entity_ids
-from vbterrier.frames.ids import ids_of
+from vbterrier.frames.ids import column_ids
 from vbterrier.frames.linked_pool import LinkedPool
 from vbterrier.linking import DictionaryLinker, EntityPriors, build_kb
 
@@ -86,7 +86,7 @@ def test_spellings_of_a_space_are_one_entity(spellings, entity):
     pool = link_pool(RUN, tags_of(*spellings))
     assert pool.entities.text.to_pylist() == [entity]
     # Each spelling finds the entity, and the vectors and texts of another spelling.
-    assert pool.entities_of(ids_of(pd.Series(spellings, dtype=object), "ids")).tolist() == [0, 0, 0]
+    assert pool.entities_of(column_ids(pd.Series(spellings, dtype=object), "ids")).tolist() == [0, 0, 0]
     for spelling in (each for each in spellings if "?" not in each and not each.startswith(("//", "en."))):
         assert raw_vectors({spelling: [1.0, 2.0]}, [entity])[1].tolist() == [True]
         assert entity_texts([entity], {spelling: "its text"}) == ["its text"]
@@ -186,13 +186,13 @@ def test_space_is_kept_in_files_and_joins_of_two_are_refused(tmp_path):
     write_links(pool, tmp_path / "links.parquet")
     again = read_links(tmp_path / "links.parquet")
     assert (pool.space, again.space) == ("dbpedia", "dbpedia")
-    ids = ids_of(pd.Series(["wd:Q90"], dtype=object), "ids")
+    ids = column_ids(pd.Series(["wd:Q90"], dtype=object), "ids")
     with pytest.raises(InputError, match=r"'wd:Q90' is of wikidata, wanted ids of dbpedia.*convert .*--ids dbpedia"):
         again.entities_of(ids)
 
 
 def test_numbers_are_no_codes_of_wikidata():
-    ids = ids_of(pd.Series(["7", "NA", "q1"], dtype=object), "ids")
+    ids = column_ids(pd.Series(["7", "NA", "q1"], dtype=object), "ids")
     assert entity_ids(ids, "ids").is_nil.tolist() == [False, False, False]
     assert entity_ids(ids, "ids").ids.text.to_pylist() == ["7", "NA", "q1"]
 

@@ -10,7 +10,7 @@ import pytest
 
 import vbterrier
 from vbterrier.evaluate import audit_judge, leaderboard, release_gate
-from vbterrier.frames.ids import ids_of
+from vbterrier.frames.ids import column_ids
 from vbterrier.measures import text
 
 
@@ -39,7 +39,7 @@ def counted(call, function, key):
 
 def encoded(call):
     """Numbers of encodings of columns, by their values."""
-    return counted(call, ids_of, lambda arguments: tuple(map(str, arguments["column"])))
+    return counted(call, column_ids, lambda arguments: tuple(map(str, arguments["column"])))
 
 
 def columns(frame):

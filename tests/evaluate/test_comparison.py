@@ -86,7 +86,7 @@ def test_differences_letters_and_p_values_of_three_systems_by_hand():
 def test_options_reach_tests_and_intervals(options):
     varied, b = [0.1, 0.3, 0.2, 0.5, 0.4, 0.9, 0.0, 0.3], [*B[:-1], 0.65]
     comparison = compare(frame(b=b, a=A, c=varied, d=C[::-1]), inference=replace(FEW, **options))
-    settings_of_call = {**options, **FEW.given()}
+    settings_of_call = {**options, **FEW.explicit_settings()}
     method = settings_of_call.pop("interval", "unseen")
     ordered = frame(a=A, d=C[::-1], b=b, c=varied)
     pd.testing.assert_frame_equal(

@@ -26,7 +26,7 @@ from vbterrier.evaluate.scores import score
 from vbterrier.execution import distribution, parallel, pending, streaming
 from vbterrier.execution.checkpoint import Checkpoint
 from vbterrier.execution.chunks import Work
-from vbterrier.execution.parallel import mapped
+from vbterrier.execution.parallel import map_items
 from vbterrier.execution.pending import Shared
 from vbterrier.settings import Data, Execution
 
@@ -325,7 +325,7 @@ def test_killing_a_worker_in_the_middle_loses_nothing(two):
 
     before = workers()
     with Shared(np.arange(1000)) as shared:
-        results = mapped(partial(slow, shared), range(60), client=two)
+        results = map_items(partial(slow, shared), range(60), client=two)
         result = [next(results) for _ in range(5)]
         os.kill(min(before), signal.SIGKILL)
         result += results
@@ -343,7 +343,7 @@ def test_the_only_worker_may_die_too(one):
 
     (pid,) = one.run(os.getpid).values()
     with Shared(3) as shared:
-        results = mapped(partial(slow, shared), range(20), client=one)
+        results = map_items(partial(slow, shared), range(20), client=one)
         result = [next(results)]
         os.kill(pid, signal.SIGKILL)
         result += results
@@ -360,11 +360,11 @@ def test_no_more_is_sent_than_workers_are_busy_with(two):
                 yield item
 
     two.wait_for_workers(2, timeout=30)
-    results = mapped(math.isqrt, Items(range(100)), client=two)
+    results = map_items(math.isqrt, Items(range(100)), client=two)
     next(results)
     assert len(taken) == 2 * 2
     assert list(results) == [math.isqrt(number) for number in range(1, 100)]
-    assert list(mapped(math.isqrt, [], client=two)) == []
+    assert list(map_items(math.isqrt, [], client=two)) == []
 
 
 def test_shared_values_travel_once_and_by_no_file(two):
@@ -376,7 +376,7 @@ def test_shared_values_travel_once_and_by_no_file(two):
             return {"value": 7}
 
     with Shared(Large()) as shared:
-        results = list(mapped(lambda number, shared=shared: number + shared.value.value, [1, 2, 3], client=two))
+        results = list(map_items(lambda number, shared=shared: number + shared.value.value, [1, 2, 3], client=two))
         assert shared._folder is None
     assert results == [8, 9, 10]
     assert len(counted) == 1
@@ -386,7 +386,7 @@ def test_workers_of_another_version_are_refused(two, monkeypatch):
     monkeypatch.setattr(parallel, "__version__", "9.9")
     message = r"a worker has vbterrier .*, the process that asks 9\.9; install the same"
     with pytest.raises(VBTerrierError, match=message):
-        list(mapped(abs, [1], client=two))
+        list(map_items(abs, [1], client=two))
 
 
 def test_an_address_where_nobody_listens_is_an_error_within_the_limit(monkeypatch):
@@ -423,13 +423,13 @@ def test_a_cluster_without_workers_is_not_waited_for_for_ever(monkeypatch, wait,
         distributed.Client(made, set_as_default=False) as client,
         pytest.raises(ServiceError, match=message),
     ):
-        list(mapped(abs, [1], client=client))
+        list(map_items(abs, [1], client=client))
 
 
 def test_a_scheduler_that_goes_away_is_an_error():
     made = local(1)
     with distributed.Client(made, set_as_default=False) as client:
-        results = mapped(partial(pow, 2), range(50), client=client)
+        results = map_items(partial(pow, 2), range(50), client=client)
         next(results)
         made.close()
         with pytest.raises(ServiceError, match="went away"):
@@ -438,7 +438,7 @@ def test_a_scheduler_that_goes_away_is_an_error():
 
 def test_processes_and_cluster_do_not_go_together(two):
     with pytest.raises(ParameterError, match="n_jobs=2 and client=: wanted one of them"):
-        mapped(abs, [1], n_jobs=2, client=two)
+        map_items(abs, [1], n_jobs=2, client=two)
     runs, qrels = collection(1)
     with pytest.raises(ParameterError, match="n_jobs=0"):
         score(runs, qrels, ["nDCG@10"], execution=Execution(n_jobs=0))
@@ -447,7 +447,7 @@ def test_processes_and_cluster_do_not_go_together(two):
 def test_without_dask_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(ImportError, match=r"pip install 'vbterrier\[dask\]'"):
-        mapped(abs, [1], client="tcp://127.0.0.1:9")
+        map_items(abs, [1], client="tcp://127.0.0.1:9")
 
 
 def test_work_that_kills_workers_says_what_to_do(two):
@@ -465,4 +465,4 @@ def test_work_that_kills_every_worker_ends_with_what_to_do(one, monkeypatch):
     # On a busy machine the guardian of a worker may give it up before the same work has killed it four times.
     monkeypatch.setattr(parallel, "ALONE", 20)
     with pytest.raises(ServiceError, match=r"mostly lack memory|went away, and none came for 20 seconds"):
-        list(mapped(lambda _: os.kill(os.getpid(), signal.SIGKILL), [1], client=one))
+        list(map_items(lambda _: os.kill(os.getpid(), signal.SIGKILL), [1], client=one))

@@ -18,7 +18,7 @@ from vbterrier.entities.rankers.selector import EntitySelector
 from vbterrier.entities.rankers.similarity import EntitySimilarity
 from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError
 from vbterrier.evaluate.entity_grids import ENTITY_GRID, entity_grid
-from vbterrier.evaluate.grids import GridOptions, combined
+from vbterrier.evaluate.grids import GridOptions, parameter_combinations
 from vbterrier.evaluate.scores import score
 from vbterrier.settings import Data, Execution, Inference
 from vbterrier.stats.frontier import pareto_frontier
@@ -95,7 +95,7 @@ def test_factors_of_similarity_multiply_shifted_cosines(world):
 
 @pytest.mark.nightly
 def test_the_default_grid_has_187_configurations(world):
-    assert sum(len(list(combined(grid))) for grid in ENTITY_GRID.values()) == 187
+    assert sum(len(list(parameter_combinations(grid))) for grid in ENTITY_GRID.values()) == 187
     links, topics, _ = world
     with pytest.warns(DegenerateWarning, match=r"109 of 187 configurations .*'texts' needs embed; 'vectors' needs"):
         grid = entity_grid(links, topics, measures=MEASURES, cutoff=5, execution=QUIET)

@@ -42,7 +42,7 @@ from vbterrier.evaluate.replicas import RerunPipeline
 from vbterrier.evaluate.sensitivity import intent_sensitivity
 from vbterrier.evaluate.simulation import simulate
 from vbterrier.execution.checkpoint import Journal
-from vbterrier.execution.parallel import mapped
+from vbterrier.execution.parallel import map_items
 from vbterrier.report.page.build import write_report
 from vbterrier.settings import Data, Execution, Inference
 from vbterrier.stats.perturbations import TagDropout
@@ -614,7 +614,7 @@ REFUSALS = [
     # Execution
     *refusals(
         "a client",
-        lambda client: mapped(abs, [1], client=client),
+        lambda client: map_items(abs, [1], client=client),
         (8786, ("client=8786: wanted a distributed.Client, or the address of a scheduler as 'tcp://host:8786'")),
         (b"tcp://host:1", "client=b'tcp://host:1': wanted a distributed.Client, or the address of a scheduler as 'tcp://host:8786'"),
         ({"address": "tcp://host:1"}, "client={'address': 'tcp://host:1'}: wanted a distributed.Client, or the address of a scheduler as 'tcp://host:8786'"),

@@ -298,7 +298,7 @@ def test_what_configurations_warn_of_is_said_once(world, tmp_path):
 
 @pytest.mark.slow
 def test_the_default_grid_has_437_configurations_beside_the_pool(world):
-    assert sum(len(list(reranking.combined(grid))) for grid in reranking.RERANK_GRID.values()) == 437
+    assert sum(len(list(reranking.parameter_combinations(grid))) for grid in reranking.RERANK_GRID.values()) == 437
     resources = {**dict.fromkeys(reranking.RESOURCES), "embeddings": {}}
     assert len(reranking.configurations(reranking.RERANK_GRID, ["one"], resources)) == 438
     runs = {"one": world.runs["one"].assign(score=world.runs["one"]["score"] + 9)}

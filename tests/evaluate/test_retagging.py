@@ -110,7 +110,7 @@ def test_a_language_model_gets_a_seed_for_each_document_and_run():
 def test_further_runs_keep_the_options_of_the_tagger():
     cycle = itertools.cycle([{"A": 0.9, "B": 0.4}] * 3 + [{"A": 0.2, "B": 0.4}] * 3)
     stage = TagEntities(lambda _text: next(cycle), options=TagOptions(cutoff=1, min_weight=0.3))
-    assert stage.uncached() == stage
+    assert stage.without_cache() == stage
     message = r"exclude the score itself .*: the first run, whose score it is, is an extreme one .*n_runs="
     with pytest.warns(DegenerateWarning, match=message):
         result = evaluated(stage, [RerunTagger(1)], n_replicas=2)

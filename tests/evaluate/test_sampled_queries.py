@@ -417,7 +417,7 @@ def test_segments_of_comparisons_are_corrected_for_their_number():
 def test_tables_of_queries_are_checked_before_runs_are_scored(monkeypatch):
     short, unknown = table(weight=1.0)[:-1], table(drawn=1)
     monkeypatch.setattr("vbterrier.evaluate.comparison.scored_runs", None)
-    monkeypatch.setattr("vbterrier.evaluate.scores.scored", None)
+    monkeypatch.setattr("vbterrier.evaluate.scores.score_rows", None)
     for call in (
         lambda queries: vbterrier.score(BOTH, RUNS[2], ["nDCG@4"], data=Data(queries=queries)),
         lambda queries: vbterrier.compare(BOTH, RUNS[2], "nDCG@4", data=Data(queries=queries)),

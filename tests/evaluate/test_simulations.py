@@ -333,9 +333,9 @@ def test_the_truth_of_err_has_all_digits(runs, complete):
 
 
 def test_judgments_are_prepared_once_and_taken_one_by_one(runs, complete, monkeypatch):
-    made, taken, original = [], [], simulation.target_of
+    made, taken, original = [], [], simulation.evaluation_target
     counted = lambda *arguments, **options: made.append(arguments) or original(*arguments, **options)  # noqa: E731
-    monkeypatch.setattr(simulation, "target_of", counted)
+    monkeypatch.setattr(simulation, "evaluation_target", counted)
 
     def generated():
         for name, left in thinned(complete)[:2]:

@@ -54,7 +54,9 @@ def test_kept_ids_are_contiguous_so_that_they_are_held_once(tmp_path):
     run, qrels = made()
     target = EvaluationTarget(qrels)
     path = write(run.sort_values("qid", kind="stable"), tmp_path / "m.run")
-    result = streaming.streamed([path], Work("run 'm'", measure_plan(measures_from("ENDCG@10")), target), memory=2**26)
+    result = streaming.stream_run(
+        [path], Work("run 'm'", measure_plan(measures_from("ENDCG@10")), target), memory=2**26
+    )
     kept = result.run.frame["docno"].array.__arrow_array__()
     assert kept.num_chunks == 1
     assert result.run.docno.text.buffers()[2].address == kept.chunk(0).buffers()[2].address
@@ -205,7 +207,7 @@ def test_the_kept_rows_are_few(tmp_path):
     run, qrels = made()
     work = Work("m", measure_plan(measures_from("BNDCG(prior='pool')@5", "AP")), EvaluationTarget(qrels))
     with pytest.warns(DegenerateWarning, match="tied"):
-        result = streaming.streamed([as_files(run, tmp_path, "run")], work, memory=2**26)
+        result = streaming.stream_run([as_files(run, tmp_path, "run")], work, memory=2**26)
     assert result.run.frame.groupby("qid").size().max() == CHECKED_RANKS
     assert set(result.run.topics) == set(run["qid"])
     estimated = measure_plan(measures_from("ENDCG@5", "nDCG@10", "nDCG@1000", "AP"))

@@ -90,7 +90,7 @@ def test_targets_of_every_measure_are_pickled_after_use(qrels, runs, links):
         given_run = Run(ranking, duplicates="error")
         before = list(map(str, evaluate([measure], target, given_run, models)))
         copied, sent, fitted = pickle.loads(pickle.dumps((target, given_run, models)))
-        assert target.results.kept or "linked" in vars(target)
+        assert target.results.kept or "linked_pool" in vars(target)
         assert list(map(str, evaluate([measure], copied, sent, fitted))) == before, measure
     for frame, names in ((qrels, EXTERNAL), (inputs[CandidateMeasure][0], ("alpha_nDCG@5", "ERR_IA@5", "StRecall@5"))):
         for made in vbterrier.measures_from(*names):
@@ -132,7 +132,7 @@ def test_workers_of_a_cluster_on_this_machine_are_used_if_they_halve_the_time(mo
     clock = iter(range(100))
     monkeypatch.setattr(parallel.time, "perf_counter", lambda: next(clock))
     monkeypatch.setattr(parallel.Workers, "n", n_workers)
-    monkeypatch.setattr(parallel.Workers, "mapped", lambda _, function, items: map(function, items))
+    monkeypatch.setattr(parallel.Workers, "map_items", lambda _, function, items: map(function, items))
     workers = parallel.Workers(client="tcp://127.0.0.1:8786")
     results = list(workers.shared_out(lambda run: (run, "there"), range(8), lambda run: (run, "here")))
     assert [run for run, _ in results] == [*range(8)]
@@ -179,7 +179,7 @@ def test_work_that_cannot_be_sent_to_a_cluster_or_back_is_named(client):
     lock = threading.Lock()
     for function, items in ((lambda _: lock, [1, 2]), (len, [lock, lock])):
         with pytest.raises(InputError, match=r"^client=: the work cannot be sent .*cannot pickle '_thread\.lock"):
-            list(parallel.mapped(function, items, client=client))
+            list(parallel.map_items(function, items, client=client))
     with pytest.raises(VBTerrierError, match="no more requests today"):
-        list(parallel.mapped(refusing(), [1, 2], client=client))
-    assert list(parallel.mapped(abs, [-1, 2], client=client)) == [1, 2]
+        list(parallel.map_items(refusing(), [1, 2], client=client))
+    assert list(parallel.map_items(abs, [-1, 2], client=client)) == [1, 2]

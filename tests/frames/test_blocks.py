@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from vbterrier.errors import FileError, InputError, ParameterError
 from vbterrier.frames.files.blocks import Place, amount, blocks, chunks, part_blocks, partition
-from vbterrier.frames.files.parts import is_parts, parts_of
+from vbterrier.frames.files.parts import is_parts, run_paths
 from vbterrier.frames.files.reading import read_run
 
 KEYS = ["qid", "docno", "score", "rank"]
@@ -132,23 +132,23 @@ def test_files_of_a_folder_are_parts_of_one_run(tmp_path):
     for name in ("2.run", "1.run", ".hidden", "1.txt"):
         (tmp_path / name).write_text("q1 Q0 d1 1 2.5 t\n")
     one, two, other = (tmp_path / name for name in ("1.run", "2.run", "1.txt"))
-    assert parts_of(tmp_path) == (one, other, two)
-    assert parts_of(str(tmp_path / "*.run")) == (one, two)
+    assert run_paths(tmp_path) == (one, other, two)
+    assert run_paths(str(tmp_path / "*.run")) == (one, two)
     # With every version of Python: `**` is any depth as a whole component, and a star elsewhere.
     (tmp_path / "below").mkdir()
     (tmp_path / "below" / "4.run").write_text("")
-    assert parts_of(str(tmp_path / "**.run")) == (one, two)
-    assert parts_of(str(tmp_path / "**" / "*.run")) == (one, two, tmp_path / "below" / "4.run")
-    assert parts_of([two, str(one)]) == (two, one)
-    assert parts_of(one) == (one,)
+    assert run_paths(str(tmp_path / "**.run")) == (one, two)
+    assert run_paths(str(tmp_path / "**" / "*.run")) == (one, two, tmp_path / "below" / "4.run")
+    assert run_paths([two, str(one)]) == (two, one)
+    assert run_paths(one) == (one,)
     assert all(map(is_parts, ([one], one, str(one), (one,))))
     assert not any(map(is_parts, ([], pd.DataFrame(), [pd.DataFrame()])))
     with pytest.raises(InputError, match="no file in"):
-        parts_of(str(tmp_path / "*.gz"))
+        run_paths(str(tmp_path / "*.gz"))
     with pytest.raises(FileError, match="no such file"):
-        parts_of([one, tmp_path / "3.run"])
+        run_paths([one, tmp_path / "3.run"])
     with pytest.raises(FileError, match="pipe or a device"):
-        parts_of("/dev/null")
+        run_paths("/dev/null")
 
 
 def test_amounts_of_memory_are_read_with_their_units():

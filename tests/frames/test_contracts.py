@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
-from vbterrier.frames.contracts import LabelFrame, frame_of, require, systems_of
+from vbterrier.frames.contracts import LabelFrame, pandas_frame, require, system_items
 from vbterrier.frames.ranges import require_difference
 from vbterrier.frames.ranking import Run
 
@@ -25,11 +25,11 @@ TABLES = {
 
 @pytest.mark.parametrize("made", TABLES.values(), ids=TABLES)
 def test_arrow_tables_become_pandas_frames_with_ids_as_text(made):
-    frame = frame_of(made(PLAIN), "run")
+    frame = pandas_frame(made(PLAIN), "run")
     assert isinstance(frame, pd.DataFrame)
     assert frame.to_numpy(dtype=object).tolist() == [["007", "NA", 1.5]]
-    assert frame_of(PLAIN, "run") is PLAIN
-    lists = frame_of(pl.DataFrame({"docno": ["d1"], "entity_id": [["Q1", "Q2"]]}), "run")
+    assert pandas_frame(PLAIN, "run") is PLAIN
+    lists = pandas_frame(pl.DataFrame({"docno": ["d1"], "entity_id": [["Q1", "Q2"]]}), "run")
     assert [lists["docno"].tolist(), list(lists["entity_id"][0])] == [["d1"], ["Q1", "Q2"]]
 
 
@@ -38,9 +38,9 @@ def test_what_can_be_read_only_once_is_refused():
         with pytest.raises(
             InputError, match=r"mine: found a \w+, which can be read only once; pass a frame.*list\(\.\.\.\)"
         ):
-            frame_of(rows, "mine")
+            pandas_frame(rows, "mine")
     with pytest.raises(InputError, match="run: found a RecordBatchReader, which can be read only once"):
-        frame_of(pa.Table.from_pandas(PLAIN).to_reader(), "run")
+        pandas_frame(pa.Table.from_pandas(PLAIN).to_reader(), "run")
 
 
 def test_only_duplicates_of_columns_that_are_read_are_refused():
@@ -52,9 +52,9 @@ def test_only_duplicates_of_columns_that_are_read_are_refused():
 
 
 def test_systems_keep_their_order_from_mappings_and_pairs():
-    assert list(systems_of({"b": 1, "a": 2})) == list(systems_of([("b", 1), ("a", 2)])) == [("b", 1), ("a", 2)]
+    assert list(system_items({"b": 1, "a": 2})) == list(system_items([("b", 1), ("a", 2)])) == [("b", 1), ("a", 2)]
     with pytest.raises(InputError, match="two systems are called 'a'; give each its own name"):
-        list(systems_of([("a", 1), ("b", 2), ("a", 3)]))
+        list(system_items([("a", 1), ("b", 2), ("a", 3)]))
 
 
 # Columns that are no numbers or no text

@@ -18,7 +18,7 @@ from vbterrier import evaluate, frames
 from vbterrier.errors import VBTerrierError
 from vbterrier.frames.contracts import LabelFrame
 from vbterrier.frames.files.rated_lists import read_rated_list
-from vbterrier.frames.pipelines import input_of
+from vbterrier.frames.pipelines import pipeline_input
 from vbterrier.frames.ranking import loaded_run
 from vbterrier.settings import Inference
 from vbterrier.unjudged.pool import MachineLabels
@@ -208,7 +208,7 @@ READERS = {
         "score, compare, judge, audit": ranking,
         "gate": lambda source: ranking(vbterrier.read_run(source)),
     },
-    "topics": {"topics": lambda source: in_rows(input_of(source), "qid", "query")},
+    "topics": {"topics": lambda source: in_rows(pipeline_input(source), "qid", "query")},
     "documents": {"documents": lambda source: in_rows(vbterrier.read_documents(source), "docno", "text")},
 }
 CHECKS = {
@@ -218,7 +218,7 @@ CHECKS = {
         "labels, agreement": labelled,
     },
     "run": {"score, compare, judge, audit, gate": ranking},
-    "topics": {"topics": lambda source: in_rows(input_of(source), "qid", "query")},
+    "topics": {"topics": lambda source: in_rows(pipeline_input(source), "qid", "query")},
 }
 
 

@@ -15,13 +15,13 @@ from vbterrier.frames import ids as ids_module
 from vbterrier.frames.ids import (
     Ids,
     Lookup,
+    column_ids,
+    column_integers,
+    column_keys,
+    column_numbers,
     distinct_blocks,
-    ids_of,
-    integers_of,
-    keys_of,
     lazy_ids,
     near_matches,
-    numbers_of,
     repeated_pairs,
     require_same_kind,
 )
@@ -63,7 +63,7 @@ STORAGES = {
 @pytest.mark.parametrize("stored", STORAGES.values(), ids=STORAGES)
 def test_text_of_every_storage_stays_as_it_is(stored):
     words = ["007", "7", "NA", "", " a ", "é", "e\u0301", "null", "7"]
-    made = ids_of(stored(words), "run column 'qid'")
+    made = column_ids(stored(words), "run column 'qid'")
     assert texts(made) == words
     assert not made.integers
     assert len(made) == 9
@@ -72,7 +72,7 @@ def test_text_of_every_storage_stays_as_it_is(stored):
 @pytest.mark.parametrize("stored", STORAGES.values(), ids=STORAGES)
 def test_empty_keys_are_refused_in_frames_as_in_files(stored):
     column = stored(["q1", "q2", "", ""])
-    for read in (keys_of, distinct_blocks, lambda column, where: lazy_ids(column, where).text):
+    for read in (column_keys, distinct_blocks, lambda column, where: lazy_ids(column, where).text):
         with pytest.raises(InputError, match=r"^run column 'qid': row 2 is empty; give it an id, or remove the row$"):
             read(column, "run column 'qid'")
 
@@ -81,17 +81,17 @@ def test_empty_keys_are_refused_in_frames_as_in_files(stored):
     "dtype", ["int64", "int8", "uint64", "Int64", "category", object, pd.ArrowDtype(pa.int32())], ids=str
 )
 def test_whole_numbers_become_text_and_are_remembered(dtype):
-    made = ids_of(pd.Series([12, 3, 12], dtype=dtype), "run column 'qid'")
+    made = column_ids(pd.Series([12, 3, 12], dtype=dtype), "run column 'qid'")
     taken = made.take(np.array([1, 0]))
     assert (texts(made), texts(taken)) == (["12", "3", "12"], ["3", "12"])
     assert made.integers
     assert taken.integers
-    assert texts(ids_of(pd.Series([2**63 - 1, -(2**63)]), "x")) == ["9223372036854775807", "-9223372036854775808"]
+    assert texts(column_ids(pd.Series([2**63 - 1, -(2**63)]), "x")) == ["9223372036854775807", "-9223372036854775808"]
 
 
 @pytest.mark.parametrize("dtype", [object, "str", "int64", "Int64", "category"])
 def test_an_empty_column_has_no_ids(dtype):
-    made = ids_of(pd.Series([], dtype=dtype), "x")
+    made = column_ids(pd.Series([], dtype=dtype), "x")
     assert len(made) == 0
     assert made.codes()[0] == []
     assert (
@@ -166,7 +166,7 @@ def test_numbers_stay_the_same_in_every_storage(values, storage):
         column = pd.Series([repr(value) for value in values], dtype="str")
     elif storage != "float64":
         column = column.astype(storage)
-    made = numbers_of(column, "run column 'score'")
+    made = column_numbers(column, "run column 'score'")
     assert made.dtype == np.float64
     assert made.tolist() == values
 
@@ -185,7 +185,7 @@ def test_numbers_stay_the_same_in_every_storage(values, storage):
     ids=["int", "float", "text", "category", "Int8", "ArrowDtype", "object"],
 )
 def test_whole_labels_of_every_storage_are_integers(column):
-    made = integers_of(column, "qrels column 'label'")
+    made = column_integers(column, "qrels column 'label'")
     assert made.dtype == np.int64
     assert made.tolist() == [2, 0, -1]
 
@@ -305,14 +305,14 @@ SPELLINGS = ["New_York", "new york", "New%20York", " New York ", "New\u00a0York"
 @pytest.mark.parametrize("other", SPELLINGS)
 def test_near_matches_are_spellings_of_one_id(one, other):
     result = near_matches(
-        ids_of(pd.Series([one, "b", "Boston"]), "ids"), ids_of(pd.Series(["b", other, "B2"]), "known")
+        column_ids(pd.Series([one, "b", "Boston"]), "ids"), column_ids(pd.Series(["b", other, "B2"]), "known")
     )
     assert result == ([] if one == other else [(one, other)])
 
 
 @pytest.mark.parametrize(("one", "other"), [("d_1_2", "d_12"), ("d 1", "d1"), ("caf\u00e9", "cafe"), ("50%", "50")])
 def test_ids_of_other_letters_are_no_near_matches(one, other):
-    assert near_matches(ids_of(pd.Series([one]), "ids"), ids_of(pd.Series([other]), "known")) == []
+    assert near_matches(column_ids(pd.Series([one]), "ids"), column_ids(pd.Series([other]), "known")) == []
 
 
 @pytest.mark.slow
@@ -321,7 +321,7 @@ def test_ids_without_characters_that_have_other_spellings_are_not_folded(monkeyp
     changes = pc.not_equal(texts, ids_module._folded_text(texts)).to_numpy(zero_copy_only=False)
     folded = np.array([ids_module.Ids(texts.slice(row, 1)).folding == 0 for row in range(len(texts))])
     assert not (changes & folded).any()
-    forms = [ids_module.Ids(texts.slice(row, 1)).folded.to_pylist()[0] for row in range(0x100)]
+    forms = [ids_module.Ids(texts.slice(row, 1)).folded_forms.to_pylist()[0] for row in range(0x100)]
     assert forms == ids_module._folded_text(texts).to_pylist()[:0x100]
     assert "".join(text[1] for text in texts.filter(pa.array(folded)).to_pylist()) == (
         "!\"#$&'()*+,-./0123456789:;<=>?@[\\]^`abcdefghijklmnopqrstuvwxyz{|}~"
@@ -339,8 +339,8 @@ def test_known_ids_are_folded_once_for_all_runs(monkeypatch):
 
 
 def test_encoded_ids_are_decoded_as_utf8():
-    reference = ids_of(pd.Series(["Caf\u00e9", "A/B"]), "known")
-    assert near_matches(ids_of(pd.Series(["Caf%C3%A9", "A%2FB"]), "ids"), reference) == [
+    reference = column_ids(pd.Series(["Caf\u00e9", "A/B"]), "known")
+    assert near_matches(column_ids(pd.Series(["Caf%C3%A9", "A%2FB"]), "ids"), reference) == [
         ("Caf%C3%A9", "Caf\u00e9"),
         ("A%2FB", "A/B"),
     ]

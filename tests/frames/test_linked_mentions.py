@@ -16,7 +16,7 @@ from vbterrier.entities import link_pool
 from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError, VBTerrierError
 from vbterrier.frames import read_answers, read_entity_links, read_mentions
 from vbterrier.frames.files.entity_links import converted_tags
-from vbterrier.frames.id_spaces import place_of
+from vbterrier.frames.id_spaces import space_and_id
 from vbterrier.linking import linking_report
 from vbterrier.settings import Data, Inference
 
@@ -966,7 +966,7 @@ def test_other_files_are_not_taken_for_linked_mentions(file):
     ],
 )
 def test_ids_are_found_by_their_place_in_a_link(link, pattern, expected):
-    assert place_of(link, pattern) == expected
+    assert space_and_id(link, pattern) == expected
 
 
 def test_id_spaces_are_never_merged(file):

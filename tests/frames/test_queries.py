@@ -6,8 +6,8 @@ import pytest
 
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.frames import read_queries, read_values
-from vbterrier.frames.queries import queries_frame, queries_of
-from vbterrier.frames.values import values_of
+from vbterrier.frames.queries import queries_frame, selected_queries
+from vbterrier.frames.values import values_frame
 
 TABLE = pd.DataFrame(
     {
@@ -64,7 +64,7 @@ def test_a_search_log_is_read_as_queries(tmp_path):
 
 
 def test_rows_follow_the_queries_of_the_call():
-    frame = queries_of(TABLE, ["3", "2"], call="gate", honoured=tuple(TABLE.columns[1:]))
+    frame = selected_queries(TABLE, ["3", "2"], call="gate", honoured=tuple(TABLE.columns[1:]))
     assert frame["weight"].tolist() == [1.0, 2.5]
     assert frame.index.tolist() == ["3", "2"]
 
@@ -106,7 +106,7 @@ def test_a_value_of_another_kind_is_named(change, message):
 )
 def test_a_column_without_effect_is_refused(table, qids, error, message):
     with pytest.raises(error, match=message):
-        queries_of(table, qids, call="rank_systems", honoured=("weight", "cluster"))
+        selected_queries(table, qids, call="rank_systems", honoured=("weight", "cluster"))
 
 
 @pytest.mark.parametrize("name", ["weight", "cluster", "drawn"])
@@ -114,5 +114,5 @@ def test_columns_of_queries_in_values_are_refused(tmp_path, name):
     values = pd.DataFrame({"name": ["a", "a", "b", "b"], "qid": ["1", "2"] * 2, "measure": "P@5", "value": 0.5})
     values.assign(**{name: [3, 1, 3, 1]}).to_csv(tmp_path / "values.csv", index=False)
     with pytest.raises(InputError, match=rf"a column {name} has no effect here; drop it, .* \(qid, {name}\)"):
-        values_of(read_values(tmp_path / "values.csv"))
-    assert len(values_of(values)) == 4
+        values_frame(read_values(tmp_path / "values.csv"))
+    assert len(values_frame(values)) == 4

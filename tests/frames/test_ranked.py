@@ -140,7 +140,7 @@ def test_the_top_of_long_lists_is_where_their_order_begins(topics, depth, togeth
     ]
     rows = sorted(rows, key=lambda row: (row[0], -row[2]) if together else row[1:])
     run = Run(pd.DataFrame(rows, columns=["qid", "docno", "score"]))
-    whole, starts, sizes = run.ordered()
+    whole, starts, sizes = run.ordered_rows()
     expected = [whole[start : start + min(size, depth)].tolist() for start, size in zip(starts, sizes, strict=True)]
     assert [[row for row in result if row >= 0] for result in run.top(depth).rows.tolist()] == expected
 
@@ -157,7 +157,7 @@ def test_first_documents_of_given_topics_are_those_of_a_plain_sort(topics, rando
     # One topic of the run, or the one without documents, is not among the given topics.
     qids = qids[1:]
     for names, (result, topic, rank, docno) in (
-        (top.topics, (top.rows, *top.filled, top.docno)),
+        (top.topics, (top.rows, *top.topic_and_rank, top.docno)),
         (qids, top.of_topics(places(top.topics, qids), len(qids))),
     ):
         expected = {
@@ -180,7 +180,7 @@ def test_small_cuts_are_kept_but_neither_changed_nor_sent_to_processes():
     cuts = {cutoff: run.top(cutoff) for cutoff in (1, 3, 2)}
     # All documents of the kept cuts are at most half of those of the run.
     assert [run.top(cutoff) is top for cutoff, top in cuts.items()] == [True, True, False]
-    for array in (cuts[1].rows, *cuts[1].filled):
+    for array in (cuts[1].rows, *cuts[1].topic_and_rank):
         with pytest.raises(ValueError, match="read-only"):
             array[...] = 0
     assert len(pickle.dumps(run)) == len(pickle.dumps(fresh))
@@ -336,7 +336,7 @@ def test_a_tie_at_the_cut_is_looked_at_to_its_end_and_no_further():
     run = pd.DataFrame({"qid": "q", "docno": [*"abcd", *[7] * 5], "score": [2.0, 1.0, 1.0, 1.0, *[0.0] * 5]})
     result = Run(run, duplicates="error")
     assert result.top(2).rows.tolist() == [[0, 3]]
-    assert result.ordered(2)[0].tolist() == [0, 3, 2, 1, *range(4, 9)]
+    assert result.ordered_rows(2)[0].tolist() == [0, 3, 2, 1, *range(4, 9)]
     assert result.top(2).n_tied == 1
 
 

@@ -14,7 +14,7 @@ from vbterrier.entities import LinkedPool
 from vbterrier.errors import FileError, ParameterError
 from vbterrier.execution.checkpoint import Journal
 from vbterrier.frames import notebook, read_rated_list
-from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.contracts import pandas_frame, require
 from vbterrier.frames.entities import TagFrame
 from vbterrier.frames.files.reading import (
     read_answers,
@@ -29,9 +29,9 @@ from vbterrier.frames.files.reading import (
     read_tags,
     read_topics,
 )
-from vbterrier.frames.ids import distinct_blocks, ids_of, integers_of, numbers_of
+from vbterrier.frames.ids import column_ids, column_integers, column_numbers, distinct_blocks
 from vbterrier.frames.named import register_intents
-from vbterrier.frames.ranking import Run, ranked, runs_of
+from vbterrier.frames.ranking import Run, ranked, runs_by_name
 from vbterrier.intents import calibration_error
 from vbterrier.intents.sources import from_run
 from vbterrier.unjudged.pool import Judgments
@@ -73,7 +73,7 @@ REFUSALS = [
     # Frames
     *refusals(
         "what is no frame",
-        lambda other: frame_of(other, "mine"),
+        lambda other: pandas_frame(other, "mine"),
         *(
             (other, f"mine: wanted a data frame, found {type(other).__name__}; pass a pandas")
             for other in (None, [], {"q1": {"d1": 1}}, "run.txt", 3, PLAIN["qid"])
@@ -95,7 +95,7 @@ REFUSALS = [
     ),
     *refusals(
         "a mapping of runs",
-        runs_of,
+        runs_by_name,
         (RUN, "wanted a mapping of name to run, found DataFrame; pass {'mine': run}"),
         ([RUN], "found list"),
         ({}, "runs: none; name at least one run"),
@@ -143,7 +143,7 @@ REFUSALS = [
     # Ids and numbers
     *refusals(
         "ids of another type",
-        lambda column: ids_of(column, "tags column 'docno'"),
+        lambda column: column_ids(column, "tags column 'docno'"),
         (pd.Series([1.0, 2.0]), "float64"),
         (pd.Series([True, False]), "bool"),
         (pd.Series([1.0, None], dtype="Float64"), "Float64"),
@@ -153,20 +153,20 @@ REFUSALS = [
     ),
     *refusals(
         "lists of ids",
-        lambda column: ids_of(column, "tags column 'docno'"),
+        lambda column: column_ids(column, "tags column 'docno'"),
         (pd.Series([["d1"]]), "list"),
         says=r"tags column 'docno': wanted ids as text, found {}.*; write a row for each id, with \.explode",
     ),
     *refusals(
         "ids of two types",
-        lambda mixed: ids_of(pd.Series(mixed, dtype=object), "run column 'docno'"),
+        lambda mixed: column_ids(pd.Series(mixed, dtype=object), "run column 'docno'"),
         (["a", "b", 3], "str in row 0 and int in row 2"),
         ([1, "b"], "int in row 0 and str in row 1"),
         says=r"wanted ids of one type, found {}; .*astype\(str\)",
     ),
     *refusals(
         "a missing id",
-        lambda values, dtype: ids_of(pd.Series(values, dtype=dtype), "run column 'docno'"),
+        lambda values, dtype: column_ids(pd.Series(values, dtype=dtype), "run column 'docno'"),
         (["a", None, "c"], object, 1),
         (["a", np.nan, "c"], object, 1),
         (["a", None, "c"], "str", 1),
@@ -192,7 +192,7 @@ REFUSALS = [
     ),
     *refusals(
         "a column of numbers",
-        lambda column: numbers_of(column, "run column 'score'"),
+        lambda column: column_numbers(column, "run column 'score'"),
         (pd.Series([1.0, math.nan]), 1),
         (pd.Series([1, None], dtype="Int64"), 1),
         (pd.Series(["1", "nan"]), 1),
@@ -204,7 +204,7 @@ REFUSALS = [
     ),
     *refusals(
         "a label that is not whole",
-        lambda bad: integers_of(pd.Series([1, bad, 0.25], dtype=object), "qrels column 'label'"),
+        lambda bad: column_integers(pd.Series([1, bad, 0.25], dtype=object), "qrels column 'label'"),
         (0.5,),
         (math.inf,),
         (-math.inf,),

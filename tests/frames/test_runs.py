@@ -13,7 +13,7 @@ from vbterrier.errors import DegenerateWarning, FileError
 from vbterrier.evaluate.inputs import named_runs
 from vbterrier.evaluate.scores import score
 from vbterrier.frames.files.reading import read_run, read_topics
-from vbterrier.frames.ranking import runs_of
+from vbterrier.frames.ranking import runs_by_name
 from vbterrier.settings import Execution
 
 RUN = pd.DataFrame({"qid": "q1", "docno": ["a", "007"], "score": [2.0, 1.0]})
@@ -22,7 +22,7 @@ RUN = pd.DataFrame({"qid": "q1", "docno": ["a", "007"], "score": [2.0, 1.0]})
 def test_frames_and_paths_are_the_same_run(tmp_path):
     path = tmp_path / "mine.run"
     path.write_text("q1 Q0 a 1 2.0 mine\nq1 Q0 007 2 1.0 mine\n")
-    loaded = runs_of({"frame": RUN, "path": path, "text": str(path)})
+    loaded = runs_by_name({"frame": RUN, "path": path, "text": str(path)})
     assert list(loaded) == ["frame", "path", "text"]
     assert {tuple(run.docno.text.to_pylist()) for run in loaded.values()} == {("a", "007")}
     assert [run.name for run in loaded.values()] == ["run 'frame'", "run 'path'", "run 'text'"]

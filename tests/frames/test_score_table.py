@@ -91,12 +91,12 @@ def test_a_table_of_views_has_their_values(table):
 
 def test_topics_of_joined_collections_are_different_topics(table):
     other = ScoreTable.of_rows([("c", "q1", "RR", 0.5), ("a", "q1", "AP", 0.125)])
-    joined = ScoreTable.joined({"x": table, "y": other})
+    joined = ScoreTable.join_collections({"x": table, "y": other})
     assert (joined.measures, joined.names) == (["AP", "P@5", "RR"], ["a", "b", "c"])
     assert joined.qids == ["x/q3", "x/q2", "x/q1", "y/q1"]
     np.testing.assert_array_equal(joined.rows("AP", ["a"], joined.qids), [[0.25, 0.5, np.nan, 0.125]])
     np.testing.assert_array_equal(joined.rows("RR", ["a", "c"], ["y/q1"]), [[np.nan], [0.5]])
-    assert ScoreTable.joined({"": table}) is table
+    assert ScoreTable.join_collections({"": table}) is table
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])

@@ -10,7 +10,7 @@ import pytest
 
 from vbterrier.errors import FileError, InputError
 from vbterrier.frames.files.reading import read_values
-from vbterrier.frames.values import values_of
+from vbterrier.frames.values import values_frame
 
 BASE = pd.DataFrame(
     {"name": ["a", "a", "b", "b"], "qid": ["1", "2"] * 2, "measure": "AP", "value": [0.1, 0.2, 0.3, 0.4]}
@@ -31,11 +31,11 @@ def variants():
 @pytest.mark.parametrize("frame", list(variants()))
 def test_frames_of_any_kind_are_one(frame):
     before = frame.clone() if isinstance(frame, pl.DataFrame) else frame.copy()
-    assert values_of(frame).to_numpy().tolist() == PLAIN
+    assert values_frame(frame).to_numpy().tolist() == PLAIN
     assert frame.equals(before)
-    assert values_of(frame[:0]).shape == (0, 4)
+    assert values_frame(frame[:0]).shape == (0, 4)
     with pytest.raises(InputError, match=r"missing value; found name, qid, measure, values\. Did you mean values"):
-        values_of(BASE.rename(columns={"value": "values"}))
+        values_frame(BASE.rename(columns={"value": "values"}))
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_errors_name_the_row(column, value, message):
     frame = BASE.astype(object)
     frame.loc[2, column] = value
     with pytest.raises(InputError) as error:
-        values_of(frame)
+        values_frame(frame)
     assert message in str(error.value)
 
 
@@ -101,7 +101,7 @@ def test_means_over_topics_are_no_topic(tmp_path, is_file):
 
     def of(values):
         values.to_csv(tmp_path / "values.csv", index=False)
-        return values_of(read_values(tmp_path / "values.csv") if is_file else values)
+        return values_frame(read_values(tmp_path / "values.csv") if is_file else values)
 
     means = pd.DataFrame({"name": ["a", "b"], "qid": "all", "measure": "AP", "value": [0.15004, 0.35]})
     with pytest.raises(InputError, match=r"topic 'all' is no topic: its values are the means .*; drop its 2 rows"):

@@ -69,7 +69,7 @@ def trec(read, names, data_types, folder, data):
     if data.startswith((b"PAR1", b"\x1f\x8b")):
         return
     rows = [line.split() for line in data.removeprefix(b"\xef\xbb\xbf").splitlines() if line.strip()]
-    if {"qid", "docno"} <= set(columns.RUN.renamed([word.decode() for word in rows[0]])):
+    if {"qid", "docno"} <= set(columns.RUN.standard_names([word.decode() for word in rows[0]])):
         # A header.
         rows.pop(0)
     assert len(rows) == len(frame)

@@ -13,15 +13,15 @@ def no_draws(topic):
     raise AssertionError(f"topic {topic} was sampled")
 
 
-def landing(sequence, left):
-    """Each draw lands on the next lower grade that is left."""
-    left, landed = list(left), []
+def assigned_grades(sequence, left):
+    """Each draw is assigned the next lower grade that is left."""
+    left, assigned = list(left), []
     for grade in sequence:
         while grade > 0 and left[grade] == 0:
             grade -= 1  # noqa: PLW2901 - as in the paper's Algorithm 1
         left[grade] -= 1
-        landed.append(grade)
-    return landed
+        assigned.append(grade)
+    return assigned
 
 
 def sequences_by_hand(prob, strength):
@@ -53,12 +53,12 @@ def followed(model, topic=0, digits=11):
     strength = np.inf if model.strength is None else model.strength[topic]
     outcome = {}
     for sequence, chance in sequences_by_hand(prob, strength).items():
-        landed = landing(sequence, model.left[topic])
+        assigned = assigned_grades(sequence, model.left[topic])
         if model.value is None:
-            gains = zip(model.weights[topic], landed, strict=False)
+            gains = zip(model.weights[topic], assigned, strict=False)
             score = model.base[topic] + sum(w * model.gain[level] for w, level in gains)
         else:
-            score = model.value(topic, np.array([landed], dtype=int).reshape(1, n))[0]
+            score = model.value(topic, np.array([assigned], dtype=int).reshape(1, n))[0]
         if chance > 0:
             outcome[round(score, digits)] = outcome.get(round(score, digits), 0.0) + chance
     return dict(sorted(outcome.items()))

@@ -37,7 +37,7 @@ def test_a_tag_given_twice_counts_with_the_larger_weight_and_one_document_and_no
     rows = [("x", "A", 0.25), ("x", "A", 0.75), ("x", "A", 0.5), ("y", "A", 0.0)]
     coverage = covered(*rows, columns=("docno", "entity_id", "weight"))
     assert matches(coverage) == [("a", "A", 0, 0.75), ("b", "A", 0, 0.75)]
-    assert coverage.known.tolist() == [1, 1, 0, 0]
+    assert coverage.known_document_counts.tolist() == [1, 1, 0, 0]
 
 
 def test_gains_variances_and_most_probable_intents_by_hand():
@@ -50,7 +50,7 @@ def test_gains_variances_and_most_probable_intents_by_hand():
     assert coverage.variance(graded, "bernoulli") == pytest.approx([0.625 * 0.375, 0.25 * 0.75])
     assert coverage.variance(graded, "intent") == pytest.approx([0.75 * 0.25 + 0.25 - 0.625**2, 0.125 - 0.0625])
     assert coverage.top_intent(np.array([1.0, 1.0, 0.0, 0.0])).tolist() == [1.0, 0.5]
-    assert covered(("x", "A"), pooled=False).known is None
+    assert covered(("x", "A"), pooled=False).known_document_counts is None
 
 
 def test_the_share_of_tagged_documents_counts_tags_that_are_candidates():

@@ -13,11 +13,11 @@ from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.frames.ranking import Run
 from vbterrier.intents.coverage import Intents
 from vbterrier.intents.parts import tags_of_parts
-from vbterrier.intents.similarities import neighbours_of, similarities_from
+from vbterrier.intents.similarities import neighbour_pairs, similarities_from
 from vbterrier.intents.sources import (
     from_diversity,
     from_run,
-    iterations_of,
+    iteration_codes,
     subtopic_gaps,
 )
 
@@ -157,7 +157,7 @@ def pairs(*rows):
 
 
 def found_pairs(frame):
-    return sorted(zip(*(part.tolist() for part in neighbours_of(frame, Intents(ABC))), strict=True))
+    return sorted(zip(*(part.tolist() for part in neighbour_pairs(frame, Intents(ABC))), strict=True))
 
 
 def test_pairs_hold_in_both_directions_for_the_intents_of_a_query():
@@ -230,13 +230,13 @@ def test_gaps_are_numbers_below_the_largest_that_no_row_has(rows):
     for qid, iteration, _, _ in rows:
         numbers.setdefault(qid, set()).add(int(iteration))
     expected = [qid for qid, result in numbers.items() if not result >= set(range(1, max(result) + 1))]
-    assert subtopic_gaps(iterations_of(judgments(*rows))) == expected
+    assert subtopic_gaps(iteration_codes(judgments(*rows))) == expected
 
 
 @pytest.mark.parametrize("iteration", ["x", "101", "12345", "٣"])
 def test_ids_of_entities_are_no_numbers_of_subtopics(iteration):
-    assert subtopic_gaps(iterations_of(SPARSE)) == ["a"]
-    assert subtopic_gaps(iterations_of(pd.concat([SPARSE, judgments(("d", iteration, "x", 1))]))) == []
+    assert subtopic_gaps(iteration_codes(SPARSE)) == ["a"]
+    assert subtopic_gaps(iteration_codes(pd.concat([SPARSE, judgments(("d", iteration, "x", 1))]))) == []
 
 
 def test_all_listed_subtopics_are_intents():

@@ -551,7 +551,7 @@ def test_functions_that_call_themselves_and_values_that_contain_themselves_have_
         table = {}
         table["self"] = table
         again = lambda text: again(text) or table or later  # noqa: E731
-        label = texts.label_of(again)
+        label = texts.source_name(again)
         later = None
         return label
 

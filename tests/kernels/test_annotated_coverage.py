@@ -11,7 +11,7 @@ from vbterrier.kernels.annotated_coverage import (
     Rankings,
     agreement_shifts,
     annotation_residuals,
-    bits_of,
+    candidate_bits,
     drawn_candidates,
     spread_estimates,
     whole_topic_estimates,
@@ -79,7 +79,7 @@ def small():
     rng = np.random.default_rng(3)
     rankings = Rankings(np.array([[0, 1], [2, 3]]), np.array([[0.5, 0.3, 0.2]]), (1, 2))
     gold = words_of([{0}, {0, 1}, {2}, set()], 1)
-    drawn = np.concatenate([bits_of(rng.integers(-1, 3, (30, 4)), 1), np.zeros((30, 1, 1), np.int64)], axis=1)
+    drawn = np.concatenate([candidate_bits(rng.integers(-1, 3, (30, 4)), 1), np.zeros((30, 1, 1), np.int64)], axis=1)
     return rankings, gold, drawn
 
 

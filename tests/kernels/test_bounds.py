@@ -123,7 +123,7 @@ class TestAllJudgmentsTried:
             if topics.cutoff is None:
                 assert guaranteed_lower(topics) == 0.0
                 continue
-            levels = np.maximum(topics.counted, 0)
+            levels = np.maximum(topics.cutoff_levels, 0)
             judged = np.repeat(np.arange(len(topics.gain)), topics.pool[0])
             pool = np.append(judged, np.repeat(topics.top, topics.cutoff))  # as many as fit into the ideal ranking
             expected = ndcg(levels, pool[np.newaxis], topics.gain, topics.cutoff)

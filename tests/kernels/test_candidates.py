@@ -13,16 +13,16 @@ from scipy.spatial.distance import squareform
 from vbterrier.kernels import candidates
 from vbterrier.kernels.candidates import (
     another,
+    bootstrap_counts,
     complete_linkage,
     cosines,
     keyed_uniforms,
     log_gammas,
-    normalised,
+    normalise_weights,
     peaks,
-    raised,
-    resampled,
     softmax,
     survivors,
+    unnormalised_softmax,
 )
 from vbterrier.kernels.vb import per_topic, segments
 
@@ -58,33 +58,33 @@ def test_edges_of_weights():
     for scale in (1e-320, 1e-300, 1e300):
         prob = candidates.proportional(np.array([1.0, 3.0]) * scale, np.array([0, 0]), 1)
         assert prob == pytest.approx([0.25, 0.75], abs=1e-3)
-    assert candidates.tempered(np.zeros(2), 0.5, np.array([0, 0]), 1).tolist() == [0.5, 0.5]
-    assert candidates.tempered(np.array([0.0, 0.2]), 0.5, np.array([0, 0]), 1).tolist() == [0.0, 1.0]
-    impossible = candidates.relaxed(np.array([0.0, 1.0]), np.array([0.0, 900.0]), np.array([0, 0]), 1)
+    assert candidates.tempered_prob(np.zeros(2), 0.5, np.array([0, 0]), 1).tolist() == [0.5, 0.5]
+    assert candidates.tempered_prob(np.array([0.0, 0.2]), 0.5, np.array([0, 0]), 1).tolist() == [0.0, 1.0]
+    impossible = candidates.relaxed_prob(np.array([0.0, 1.0]), np.array([0.0, 900.0]), np.array([0, 0]), 1)
     assert impossible.tolist() == [0.0, 1.0]
     assert softmax(np.array([1e300, -1e300, -5000.0, -5000.0]), topic[[1, 1, 0, 0]], 2).tolist() == [1, 0, 0.5, 0.5]
-    assert normalised(np.array([[0.0, 0.0, 2.0]]), np.array([0, 0, 1]), 2).tolist() == [[0.0, 0.0, 1.0]]
+    assert normalise_weights(np.array([[0.0, 0.0, 2.0]]), np.array([0, 0, 1]), 2).tolist() == [[0.0, 0.0, 1.0]]
     assert candidates.proportional(np.empty(0), none, 0).shape == (0,)
     assert candidates.truncation_mask(np.empty(0), none, none, top=1).shape == (0,)
-    assert candidates.softened(np.empty(0), 1.0, none, 0).shape == (0,)
+    assert candidates.temperature_softmax(np.empty(0), 1.0, none, 0).shape == (0,)
 
 
 @given(problems(low=1e-6), st.floats(0.05, 20))
 def test_tempering_is_a_power(problem, temperature):
     weights, topic, n = problem
     expected = candidates.proportional(weights ** (1 / temperature), topic, n)
-    assert candidates.tempered(weights, temperature, topic, n) == pytest.approx(expected, rel=1e-6, abs=1e-12)
+    assert candidates.tempered_prob(weights, temperature, topic, n) == pytest.approx(expected, rel=1e-6, abs=1e-12)
 
 
 @pytest.mark.parametrize(("temperature", "expected"), [(1.0, [0.2, 0.8]), (2.0, [1 / 3, 2 / 3])])
 def test_tempering_by_hand(temperature, expected):
-    assert candidates.tempered(np.array([0.1, 0.4]), temperature, np.array([0, 0]), 1) == pytest.approx(expected)
+    assert candidates.tempered_prob(np.array([0.1, 0.4]), temperature, np.array([0, 0]), 1) == pytest.approx(expected)
 
 
 @given(problems(low=-50, high=50), st.floats(0.05, 20))
 def test_softening_is_the_formula(problem, temperature):
     score, topic, n = problem
-    prob = candidates.softened(score, temperature, topic, n)
+    prob = candidates.temperature_softmax(score, temperature, topic, n)
     for place in range(n):
         mine = score[topic == place]
         raised = [math.exp((s - max(mine)) / temperature) for s in mine]
@@ -93,7 +93,7 @@ def test_softening_is_the_formula(problem, temperature):
 
 @pytest.mark.parametrize("temperature", [1e-300, 1e-5, 1e300])
 def test_extreme_scores_and_temperatures_stay_finite(temperature):
-    prob = candidates.softened(np.array([1e308, -1e308, 7.0]), temperature, np.array([0, 0, 1]), 2)
+    prob = candidates.temperature_softmax(np.array([1e308, -1e308, 7.0]), temperature, np.array([0, 0, 1]), 2)
     assert prob.tolist() == [1.0, 0.0, 1.0]
 
 
@@ -101,9 +101,9 @@ def test_extreme_scores_and_temperatures_stay_finite(temperature):
 def test_relaxation_adds_in_log_space(problem, temperature, data):
     score, topic, n = problem
     delta = np.array(data.draw(st.lists(st.floats(0, 9), min_size=len(score), max_size=len(score))))
-    both = candidates.relaxed(candidates.softened(score, temperature, topic, n), delta, topic, n)
+    both = candidates.relaxed_prob(candidates.temperature_softmax(score, temperature, topic, n), delta, topic, n)
     assert both == pytest.approx(softmax(score / temperature - delta, topic, n), abs=1e-12)
-    alone = candidates.relaxed(candidates.proportional(np.ones(len(score)), topic, n), delta, topic, n)
+    alone = candidates.relaxed_prob(candidates.proportional(np.ones(len(score)), topic, n), delta, topic, n)
     expected = np.exp(-delta)
     assert alone == pytest.approx(candidates.proportional(expected, topic, n), abs=1e-12)
 
@@ -185,9 +185,9 @@ def test_leading_axes_are_replicas():
     calls = {
         "kept": lambda p, _: candidates.truncation_mask(p, topic, tie, top=2, mass=0.8),
         "ranks": lambda p, _: candidates.ranks(p, topic, tie),
-        "relaxed": lambda p, d: candidates.relaxed(p, d, topic, 2),
-        "tempered": lambda p, _: candidates.tempered(p, 0.7, topic, 2),
-        "softened": lambda _, d: candidates.softened(d, 0.7, topic, 2),
+        "relaxed": lambda p, d: candidates.relaxed_prob(p, d, topic, 2),
+        "tempered": lambda p, _: candidates.tempered_prob(p, 0.7, topic, 2),
+        "softened": lambda _, d: candidates.temperature_softmax(d, 0.7, topic, 2),
         "with_fixed_masses": lambda p, d: candidates.with_fixed_masses(p, d / 10, topic, 2),
         "proportional": lambda _, d: candidates.proportional(d, topic, 2),
     }
@@ -307,7 +307,7 @@ def test_peaks_and_sums_are_the_textbook_loops(case):
 @given(cases())
 def test_the_most_probable_is_raised_to_one_exactly(case):
     logits, topic, n_topics = case
-    best = peaks(raised(logits, topic, n_topics), topic, n_topics)
+    best = peaks(unnormalised_softmax(logits, topic, n_topics), topic, n_topics)
     there = peaks(logits, topic, n_topics) > -math.inf
     assert (best[there] == 1.0).all()
     assert (best[~there] <= 0.0).all()
@@ -387,7 +387,7 @@ def test_survivors_are_those_of_the_textbook_loop(case, share):
 @given(topics())
 def test_resampled_counts_are_those_of_the_textbook_loop(case):
     topic, n_topics, alive, uniform = case
-    result = resampled(uniform, alive, topic, n_topics)
+    result = bootstrap_counts(uniform, alive, topic, n_topics)
     for b, row in enumerate(uniform):
         for place in range(n_topics):
             mine = np.flatnonzero(topic == place)

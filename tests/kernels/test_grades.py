@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 from urn import followed, model_of, moments_of, no_draws, random_problem
 
 from vbterrier.kernels.grades import choice, exact
-from vbterrier.kernels.grades.choice import distribution_of, n_landed
+from vbterrier.kernels.grades.choice import n_assigned_sequences, topic_distributions
 from vbterrier.kernels.grades.distributions import (
     Grid,
     Pairs,
     Sample,
-    atoms_of,
+    atoms_from_unsorted,
     central_interval,
     histogram_mode,
-    merged,
+    merge_atoms,
 )
 from vbterrier.kernels.grades.exact import sampled_distribution
 from vbterrier.kernels.grades.model import UnjudgedModel
@@ -43,7 +43,7 @@ def test_five_hundred_random_problems_equal_brute_force(seed):
         outcome = followed(model, digits=12)
         mean, variance = moments(model)
         assert (mean[0], variance[0]) == pytest.approx(moments_of(outcome), abs=1e-12)
-        distribution = distribution_of(model, "exact", no_draws)[0]
+        distribution = topic_distributions(model, "exact", no_draws)[0]
         values, probs = distribution.atoms()
         assert values == pytest.approx(list(outcome), abs=2e-12)
         assert probs == pytest.approx(list(outcome.values()), abs=1e-12)
@@ -52,7 +52,7 @@ def test_five_hundred_random_problems_equal_brute_force(seed):
         assert distribution.quantiles(LEVELS) == pytest.approx(expected, abs=2e-12)
         assert (distribution.brackets(LEVELS) == distribution.quantiles(LEVELS)).all()
     nothing = model.select(slice(0, 0))
-    assert (moments(nothing)[0].shape, distribution_of(nothing, "auto", no_draws)) == ((0,), [])
+    assert (moments(nothing)[0].shape, topic_distributions(nothing, "auto", no_draws)) == ((0,), [])
 
 
 @pytest.mark.parametrize("few", [0, 10**6])
@@ -87,10 +87,10 @@ def test_some_topics_have_the_levels_and_caps_of_all(topics):
     left = rng.integers(0, 3, (4, 3))
     model = dataclasses.replace(free_problem(3).select(np.zeros(4, dtype=int)), left=left)
     fresh = model.select(topics)
-    assert model.landed.shape == (4, 1, 3)
+    assert model.attainable_prob.shape == (4, 1, 3)
     assert model.caps.shape == (4, 3)
     some = model.select(topics)
-    assert some.landed.tolist() == fresh.landed.tolist() == model.landed[topics].tolist()
+    assert some.attainable_prob.tolist() == fresh.attainable_prob.tolist() == model.attainable_prob[topics].tolist()
     assert some.caps.tolist() == fresh.caps.tolist()
     assert moments(some)[0].tolist() == moments(fresh)[0].tolist()
 
@@ -104,7 +104,7 @@ def test_worked_case_where_every_grade_can_run_out():
 
 def test_halves_too_large_to_multiply_out_are_bisected():
     longer = free_problem(18)
-    distribution = distribution_of(longer, "auto", no_draws)[0]
+    distribution = topic_distributions(longer, "auto", no_draws)[0]
     assert distribution.n_atoms > 1 << 20
     assert not distribution.is_sorted
     at = distribution.quantiles(LEVELS)
@@ -118,13 +118,13 @@ def test_halves_too_large_to_multiply_out_are_bisected():
 
 
 def test_split_keeps_commensurable_discounts_together():
-    first, second, apart = exact.split(discounts(16))
+    first, second, apart = exact.split_documents(discounts(16))
     assert apart
     homes = {int(rank): 0 for rank in first + 1} | {int(rank): 1 for rank in second + 1}
     assert len({homes[rank] for rank in (1, 3, 7, 15)}) == 1
     assert homes[2] == homes[8]
     assert abs(len(first) - len(second)) <= 1
-    assert [part.tolist() for part in exact.split(np.ones(1))[:2]] == [[0], []]
+    assert [part.tolist() for part in exact.split_documents(np.ones(1))[:2]] == [[0], []]
 
 
 @pytest.mark.parametrize("strength", [None, 0.02, 3.0])
@@ -134,8 +134,8 @@ def test_the_grid_brackets_the_exact_quantiles(binding, strength):
     for _ in range(15):
         shared = None if strength is None else True
         model = random_problem(rng, n_levels=3, n_unjudged=6, binding=binding, shared=shared, strength=strength)
-        truth = distribution_of(model, "exact", no_draws)[0].quantiles(LEVELS)
-        distribution = distribution_of(model, "grid", no_draws)[0]
+        truth = topic_distributions(model, "exact", no_draws)[0].quantiles(LEVELS)
+        distribution = topic_distributions(model, "grid", no_draws)[0]
         low, high = distribution.brackets(LEVELS)
         assert ((low <= truth + 1e-12) & (truth <= high + 1e-12)).all()
         assert (high - low <= 2 * 6 * distribution.cell + 1e-15).all()
@@ -147,19 +147,19 @@ def test_the_grid_brackets_the_exact_quantiles(binding, strength):
 def test_a_deep_ranking_gets_the_narrower_bracket():
     n = 400
     model = model_of(discounts(n) / 60, [0.7, 0.2, 0.1], [999, 999, 999], [0, 1, 2])
-    distribution = distribution_of(model, "auto", no_draws)[0]
+    distribution = topic_distributions(model, "auto", no_draws)[0]
     assert distribution.method == "grid"
     low, high = distribution.brackets(LEVELS)
     assert (high - low < 2 * n * distribution.cell).all()
-    sample = distribution_of(model, "mc", lambda _: np.random.default_rng(0).random((20_000, n)))[0]
+    sample = topic_distributions(model, "mc", lambda _: np.random.default_rng(0).random((20_000, n)))[0]
     below, above = sample.brackets(LEVELS)
     assert (np.maximum(low, below) <= np.minimum(high, above)).all()
 
 
 def test_atoms_without_impossible_values_with_neighbours_merged():
-    values, probs = merged(np.array([0.1, 0.5, 0.5 + 1e-13, 0.9]), np.array([0.0, 0.25, 0.25, 0.5]))
+    values, probs = merge_atoms(np.array([0.1, 0.5, 0.5 + 1e-13, 0.9]), np.array([0.0, 0.25, 0.25, 0.5]))
     assert (values.tolist(), probs.tolist()) == ([0.5, 0.9], [0.5, 0.5])
-    peaks = atoms_of(np.array([0.9, 0.1, 0.5]), np.array([0.4, 0.4, 0.2]))
+    peaks = atoms_from_unsorted(np.array([0.9, 0.1, 0.5]), np.array([0.4, 0.4, 0.2]))
     assert peaks.mode() == 0.9, "the larger of two equal peaks"
     assert peaks.cdf(np.array([0.05, 0.1])).tolist() == [0.0, 0.4]
 
@@ -279,13 +279,15 @@ def test_the_ends_are_those_of_the_definition(atoms, level):
     values = np.array([value for value, _ in atoms]) / 8
     probs = np.array([count for _, count in atoms], dtype=float)
     probs /= probs.sum()
-    assert central_interval(atoms_of(values, probs), level) == pytest.approx(by_definition(values, probs, level))
+    assert central_interval(atoms_from_unsorted(values, probs), level) == pytest.approx(
+        by_definition(values, probs, level)
+    )
 
 
 def test_one_document_that_is_hardly_ever_relevant_is_taken_for_not_relevant():
-    assert central_interval(atoms_of(np.array([0.3, 0.8]), np.array([0.92, 0.08])), 0.9) == (0.3, 0.3)
+    assert central_interval(atoms_from_unsorted(np.array([0.3, 0.8]), np.array([0.92, 0.08])), 0.9) == (0.3, 0.3)
     # The quantile at .95 would be .8: between .3 and .8 lies everything.
-    assert central_interval(atoms_of(np.array([0.3, 0.8]), np.array([0.85, 0.15])), 0.9) == (0.3, 0.8)
+    assert central_interval(atoms_from_unsorted(np.array([0.3, 0.8]), np.array([0.85, 0.15])), 0.9) == (0.3, 0.8)
 
 
 def test_between_the_ends_lies_the_level_on_average():
@@ -293,7 +295,7 @@ def test_between_the_ends_lies_the_level_on_average():
     rng = np.random.default_rng(0)
     held, quantiles = [], []
     for chance in rng.random(4000):
-        distribution = atoms_of(np.array([0.0, 1.0]), np.array([1 - chance, chance]))
+        distribution = atoms_from_unsorted(np.array([0.0, 1.0]), np.array([1 - chance, chance]))
         truth = float(rng.random() < chance)
         low, high = central_interval(distribution, 0.9)
         held.append(low <= truth <= high)
@@ -311,7 +313,7 @@ def test_between_the_ends_lies_the_level_on_average():
 def test_the_line_through_scores_that_are_one_has_its_weights(n_priors):
     gain, weights = np.array([0.0, 1.0, 3.0]), np.array([0.5, 0.3, 0.2])
     rng = np.random.default_rng(1)
-    prob, value = rng.dirichlet(np.ones(3), n_priors), lambda _, landed: 0.1 + gain[landed] @ weights
+    prob, value = rng.dirichlet(np.ones(3), n_priors), lambda _, assigned: 0.1 + gain[assigned] @ weights
     model = model_of(np.zeros(3), prob, np.full(3, 9), gain, value=value)
     assert linear_weights(model, 0, rng.random((50, 3))) == pytest.approx(weights)
 
@@ -322,7 +324,7 @@ def test_many_documents_of_which_all_have_one_grade_have_one_sequence():
 
 
 def test_sequences_of_levels_are_counted_up_to_a_limit():
-    # Of 3 documents, at most one lands on level 1: none, or each of the three.
-    assert n_landed(np.array([9, 1]), 3, 100) == 4
-    assert n_landed(np.array([9, 3]), 3, 100) == 8
-    assert n_landed(np.array([9, 3]), 3, 7) == float("inf")
+    # Of 3 documents, at most one is assigned level 1: none, or each of the three.
+    assert n_assigned_sequences(np.array([9, 1]), 3, 100) == 4
+    assert n_assigned_sequences(np.array([9, 3]), 3, 100) == 8
+    assert n_assigned_sequences(np.array([9, 3]), 3, 7) == float("inf")

@@ -234,11 +234,11 @@ def test_queries_taken_for_certain_have_no_error():
     copies = np.array([1, 1, *rng.integers(1, 3, 50)])
     sample = SampledQueries(np.ones(52), copies=copies, certain=certain)
     x = rng.normal(0, 0.1, (52, 2))
-    exact, left, rest = sample.split(x)
+    exact, left, rest = sample.split_certain(x)
     assert exact == pytest.approx(0.4 * x[0] + 0.2 * x[1])
     assert (left, len(rest)) == (pytest.approx(0.4), 50)
     assert sample.mean(x) == pytest.approx(exact + 0.4 * np.average(rest, axis=0, weights=copies[2:]))
-    assert float(sample.drawn.moments(rest).n_effective[0]) == pytest.approx(copies[2:].sum())
+    assert float(sample.drawn_queries.moments(rest).n_effective[0]) == pytest.approx(copies[2:].sum())
 
 
 # The largest rates that tests/bench/decisions.py measures, of a nominal 5 %.
@@ -272,7 +272,7 @@ def test_sums_of_clusters_have_the_mean_of_their_queries():
 def test_resamples_keep_queries_that_were_taken_for_certain():
     certain = np.array([0.4, 0.0, 0.0, 0.0])
     sample = SampledQueries(np.ones(4), certain=certain)
-    resamples = sample.resampled(5, 200, np.random.default_rng(0))
+    resamples = sample.resample_units(5, 200, np.random.default_rng(0))
     assert resamples.copies.shape == (4, 200)
     np.testing.assert_array_equal(resamples.copies[0], 0)
     np.testing.assert_array_equal(resamples.copies.sum(axis=0), 5)
@@ -288,17 +288,17 @@ def test_unsampled_queries_bound_the_share_that_no_sample_has_seen():
     # A share f of all queries has no sampled one with probability (1 - f)^50.
     number = 1000 * (1 - np.exp(-exponent / 50))
     mass = [others[: int(k)].sum() + (k - int(k)) * others[int(k)] for k in number]
-    np.testing.assert_allclose(sample.unseen(exponent), np.array(mass) / (weights.sum() + others.sum()))
-    assert sample.drawn.unseen(exponent).tolist() == sample.unseen(exponent).tolist()
+    np.testing.assert_allclose(sample.unseen_share(exponent), np.array(mass) / (weights.sum() + others.sum()))
+    assert sample.drawn_queries.unseen_share(exponent).tolist() == sample.unseen_share(exponent).tolist()
     # All queries equal: Clopper and Pearson's limit, up to the queries that are rated.
     equal = SampledQueries(np.ones(100), unsampled=np.ones(10**6))
     of = moments(np.zeros((100, 1)))
-    low = lower_limit(of, 0.05, 1.0, special.stdtrit, equal.unseen)
+    low = lower_limit(of, 0.05, 1.0, special.stdtrit, equal.unseen_share)
     assert low[0] == pytest.approx(lower_limit(of, 0.05, 1.0, special.stdtrit)[0], abs=1e-6)
     few = SampledQueries(np.ones(100), unsampled=np.ones(1))
-    assert lower_limit(of, 0.05, 1.0, special.stdtrit, few.unseen)[0] == pytest.approx(-1 / 101)
+    assert lower_limit(of, 0.05, 1.0, special.stdtrit, few.unseen_share)[0] == pytest.approx(-1 / 101)
     with pytest.raises(ValueError, match="weights of unsampled queries are unknown"):
-        SampledQueries(weights).unseen(exponent)
+        SampledQueries(weights).unseen_share(exponent)
 
 
 def test_the_tail_of_weights_bounds_the_weight_of_unsampled_queries():

@@ -107,12 +107,12 @@ def test_greedy_is_never_worse_than_its_factor(topic, k):
 
 def test_dominated_documents_are_left_out_but_many_are_not_compared_each_with_each(monkeypatch):
     about_one = np.array([[0.5, 0.0], [0.75, 0.0], [0.25, 0.25], [0.0, 0.25], [0.75, 0.0]])
-    assert vb._undominated(about_one).tolist() == [[0.25, 0.25], [0.75, 0.0]]
+    assert vb._undominated_documents(about_one).tolist() == [[0.25, 0.25], [0.75, 0.0]]
     monkeypatch.setattr(vb, "MOST_COMPARED", 2)
     assert best_cover(SHARES, TRAP, 2) == (pytest.approx(1.0), True)
-    assert len(vb._undominated(np.eye(4)[[0, 0, 1, 2]] * 0.5)) == 3
+    assert len(vb._undominated_documents(np.eye(4)[[0, 0, 1, 2]] * 0.5)) == 3
     monkeypatch.setattr(vb, "MOST_COMPARED", 9)
-    assert len(vb._undominated(np.array([[1.0, 0.5], [0.5, 0.5], [0.5, 1.0], [1.0, 0.5]]))) == 2
+    assert len(vb._undominated_documents(np.array([[1.0, 0.5], [0.5, 0.5], [0.5, 1.0], [1.0, 0.5]]))) == 2
 
 
 def test_two_hundred_documents_and_a_dozen_intents_are_still_certain():

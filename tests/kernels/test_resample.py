@@ -14,7 +14,7 @@ from vbterrier.errors import InputError
 from vbterrier.kernels.fingerprints import mix
 from vbterrier.kernels.resample import (
     ENDLESS,
-    acceleration_of,
+    bca_acceleration,
     binomials,
     bounded_limits,
     constant_limits,
@@ -22,7 +22,6 @@ from vbterrier.kernels.resample import (
     gammas,
     left_out_slopes,
     mean_draws,
-    means_of,
     nested_noise,
     poisson_weights,
     poissons,
@@ -33,7 +32,8 @@ from vbterrier.kernels.resample import (
     resampled_variances,
     resamples,
     stream,
-    studentised,
+    studentised_means,
+    weighted_means,
     weighted_sums,
 )
 
@@ -125,7 +125,7 @@ def by_hand(left_out, *, of_mean=False):
 def test_accelerations_of_several_scores_are_those_of_each():
     left_out = np.random.default_rng(1).random((2, 3, 6, 4))
     left_out[0, 1, 4:, 2] = np.nan
-    result, of_mean = acceleration_of(left_out), acceleration_of(left_out, of_mean=True)
+    result, of_mean = bca_acceleration(left_out), bca_acceleration(left_out, of_mean=True)
     assert result.shape == (2, 3, 4)
     assert of_mean.shape == (2, 3)
     for place in np.ndindex(2, 3):
@@ -287,7 +287,7 @@ def test_sums_are_exact_in_any_parts(monkeypatch):
         exact = sum(weight * row[column] for weight, row in zip(fractions, rounded, strict=True))
         assert sum(map(operator.mul, map(int, sums[:, resample, column]), UNITS)) == exact
         mean = float(exact / sum(fractions))
-        assert means_of(weights, sums)[resample, column] == pytest.approx(mean, rel=1e-15, abs=1e-300)
+        assert weighted_means(weights, sums)[resample, column] == pytest.approx(mean, rel=1e-15, abs=1e-300)
     order = rng.permutation(40)
     for part in (np.array_split(order, n) for n in (1, 3, 7)):
         made = [weighted_sums([units[i] for i in rows], values[rows], 20, seed=1) for rows in part]
@@ -299,7 +299,7 @@ def test_sums_are_exact_in_any_parts(monkeypatch):
 
 def test_resamples_without_units_have_no_mean_and_values_beyond_what_is_held_are_refused():
     weights, sums = weighted_sums(["only"], np.array([[0.5]]), 200, seed=0)
-    means = means_of(weights, sums)
+    means = weighted_means(weights, sums)
     assert np.isnan(means[weights == 0]).all()
     assert (means[weights > 0] == 0.5).all()
     assert 40 < (weights == 0).sum() < 110, "e^-1 of them"
@@ -339,10 +339,10 @@ def test_scores_that_do_not_differ_have_no_slope(size):
 def test_it_is_students_t_without_the_factor_of_n_and_variation_by_rounding_alone_is_none():
     values = np.random.default_rng(1).normal(0.1, 1, (5, 30))
     t = values.mean(axis=1) / (values.std(axis=1, ddof=1) / np.sqrt(30))
-    assert studentised(values.mean(axis=1), (values**2).mean(axis=1)) * np.sqrt(29) == pytest.approx(t, rel=1e-12)
+    assert studentised_means(values.mean(axis=1), (values**2).mean(axis=1)) * np.sqrt(29) == pytest.approx(t, rel=1e-12)
     means = np.array([0.3, -0.3, 2.0, 1e-17, 0.0])
     squares = means**2 * (1 + np.array([1e-15, 1e-15, -1e-15, 0, 0]))
-    assert studentised(means, squares).tolist() == [ENDLESS, -ENDLESS, ENDLESS, 0.0, 0.0]
+    assert studentised_means(means, squares).tolist() == [ENDLESS, -ENDLESS, ENDLESS, 0.0, 0.0]
 
 
 # Numbers of the draws of unseen documents.

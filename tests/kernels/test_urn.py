@@ -8,8 +8,8 @@ import pytest
 from urn import followed, model_of, moments_of, no_draws, random_problem
 
 from vbterrier.kernels.grades import choice
-from vbterrier.kernels.grades.choice import TooLargeError, distribution_of
-from vbterrier.kernels.grades.exact import enumerated_distribution, n_walk_states, scores_of, walk
+from vbterrier.kernels.grades.choice import TooLargeError, topic_distributions
+from vbterrier.kernels.grades.exact import enumerated_distribution, n_walk_states, sampled_scores, walk
 from vbterrier.kernels.grades.model import UnjudgedModel, comonotone_variance, urn
 from vbterrier.kernels.grades.moments import moments
 from vbterrier.kernels.rankings import discounts
@@ -42,7 +42,7 @@ def test_random_problems_equal_brute_force(seed):
     for _ in range(12):
         model = uncertain_problem(rng)
         outcome = followed(model)
-        same_law(distribution_of(model, "exact", no_draws)[0], outcome)
+        same_law(topic_distributions(model, "exact", no_draws)[0], outcome)
         mean, variance = moments(model)
         if not np.isnan(mean[0]):
             assert (mean[0], variance[0]) == pytest.approx(moments_of(outcome), abs=1e-11)
@@ -56,7 +56,7 @@ def test_two_documents_by_hand():
     p, s = 0.3, 2.0
     model = model_of([1.0, 10.0], [1 - p, p], [9, 9], [0, 1], strength=s)
     both, one = p * (s * p + 1) / (s + 1), p * s * (1 - p) / (s + 1)
-    values, probs = distribution_of(model, "exact", no_draws)[0].atoms()
+    values, probs = topic_distributions(model, "exact", no_draws)[0].atoms()
     assert values.tolist() == [0.0, 1.0, 10.0, 11.0]
     assert probs == pytest.approx([1 - both - 2 * one, one, one, both], abs=1e-15)
     mean, variance = moments(model)
@@ -65,7 +65,7 @@ def test_two_documents_by_hand():
     assert variance[0] == pytest.approx(p * (1 - p) * (1 + 100 + 2 * 10 / (s + 1)))
     # With one document of grade 1 left, the second falls to grade 0.
     last = dataclasses.replace(model, left=np.array([[9, 1]]))
-    values, probs = distribution_of(last, "exact", no_draws)[0].atoms()
+    values, probs = topic_distributions(last, "exact", no_draws)[0].atoms()
     assert values.tolist() == [0.0, 1.0, 10.0]
     assert probs == pytest.approx([1 - both - 2 * one, one + both, one], abs=1e-15)
 
@@ -77,8 +77,8 @@ def test_a_strong_prior_is_a_known_one(shared, binding):
     for _ in range(6):
         model = uncertain_problem(rng, n_unjudged=4, shared=shared, binding=binding)
         independent = dataclasses.replace(model, strength=None)
-        truth = distribution_of(independent, "exact", no_draws)[0]
-        exactly, strong = (distribution_of(with_strength(model, s), "exact", no_draws)[0] for s in (np.inf, 1e12))
+        truth = topic_distributions(independent, "exact", no_draws)[0]
+        exactly, strong = (topic_distributions(with_strength(model, s), "exact", no_draws)[0] for s in (np.inf, 1e12))
         assert exactly.atoms()[1] == pytest.approx(truth.atoms()[1], abs=1e-15)
         assert strong.atoms()[1] == pytest.approx(truth.atoms()[1], abs=1e-10)
         assert moments(with_strength(model, np.inf))[1] == pytest.approx(moments(independent)[1], abs=1e-15)
@@ -155,12 +155,12 @@ def test_a_batch_of_mixed_strengths_equals_its_topics_one_by_one():
     batch.n_unjudged[::5] = 3
     batch.weights[::5, 3:] = 0.0
     mean, variance = moments(batch)
-    distributions = distribution_of(batch, "auto", no_draws)
+    distributions = topic_distributions(batch, "auto", no_draws)
     for row in range(len(batch)):
         alone = batch.select(np.array([row]))
         assert (mean[row], variance[row]) == pytest.approx([m[0] for m in moments(alone)], abs=1e-13)
         assert distributions[row].quantiles(LEVELS) == pytest.approx(
-            distribution_of(alone, "auto", no_draws)[0].quantiles(LEVELS), abs=1e-12
+            topic_distributions(alone, "auto", no_draws)[0].quantiles(LEVELS), abs=1e-12
         )
         same_law(distributions[row], followed(alone))
 
@@ -174,8 +174,10 @@ def test_numbers_of_the_urn_give_the_exact_distribution(shared, numbers):
         model = uncertain_problem(
             rng, n_unjudged=4, shared=shared, n_levels=3, **({"strength": np.inf} if numbers else {})
         )
-        truth = distribution_of(model, "exact", no_draws)[0]
-        sample = distribution_of(model, "mc", lambda _, s=model.strength[0]: urn(np.random.default_rng(1), n, 4, s))[0]
+        truth = topic_distributions(model, "exact", no_draws)[0]
+        sample = topic_distributions(
+            model, "mc", lambda _, s=model.strength[0]: urn(np.random.default_rng(1), n, 4, s)
+        )[0]
         low, high = sample.brackets(LEVELS)
         at = truth.quantiles(LEVELS)
         assert ((low - 1e-9 <= at) & (at <= high + 1e-9)).all()
@@ -204,11 +206,11 @@ def test_scores_that_are_no_sums(loose):
         model = dataclasses.replace(uncertain_problem(rng), value=lambda topic, levels: product(levels) + topic)
         model = model if loose else dataclasses.replace(model, strength=None)
         outcome = followed(model)
-        distribution = distribution_of(model, "auto", no_draws)[0]
+        distribution = topic_distributions(model, "auto", no_draws)[0]
         same_law(distribution, outcome)
         assert np.isnan(moments(model)).all()
         n, s = int(model.n_unjudged[0]), model.strength[0] if loose else np.inf
-        sample = distribution_of(model, "mc", lambda _, n=n, s=s: urn(np.random.default_rng(1), 20_000, n, s))[0]
+        sample = topic_distributions(model, "mc", lambda _, n=n, s=s: urn(np.random.default_rng(1), 20_000, n, s))[0]
         low, high = sample.brackets(LEVELS)
         at = distribution.quantiles(LEVELS)
         assert ((low - 1e-9 <= at) & (at <= high + 1e-9)).all()
@@ -218,8 +220,8 @@ def test_some_topics_keep_their_place_in_the_score():
     one = model_of([0.0], [0.5, 0.5], [9, 9], [0, 1], value=lambda topic, levels: topic + levels[:, 0] / 2)
     model = dataclasses.replace(one.select(np.zeros(3, dtype=int)), value=one.value)
     some = model.select(np.array([2, 0])).select(slice(0, 1))
-    assert distribution_of(some, "auto", no_draws)[0].atoms()[0].tolist() == [2.0, 2.5]
-    assert scores_of(model, 1, np.array([[0.2], [0.7]])).tolist() == [1.0, 1.5]
+    assert topic_distributions(some, "auto", no_draws)[0].atoms()[0].tolist() == [2.0, 2.5]
+    assert sampled_scores(model, 1, np.array([[0.2], [0.7]])).tolist() == [1.0, 1.5]
 
 
 @pytest.mark.parametrize("kind", ["sum", "value", "binding", "priors"])
@@ -232,23 +234,23 @@ def test_too_large_is_an_error_or_sampled_and_scores_or_draws_that_do_not_come_a
         model = dataclasses.replace(model, strength=None)
     if kind in ("value", "priors"):
         with pytest.raises(TooLargeError, match="topic 0"):
-            distribution_of(model, "grid", no_draws)
+            topic_distributions(model, "grid", no_draws)
     for name in ("MAX_LISTED", "MAX_SETS", "MAX_HALF", "MAX_JOINED", "MAX_CELLS", "MAX_LATTICE"):
         for method in getattr(choice, name):
             monkeypatch.setitem(getattr(choice, name), method, 1)
     for method in ("exact", "grid"):
         with pytest.raises(TooLargeError, match="topic 0"):
-            distribution_of(model, method, no_draws)
-    distribution = distribution_of(model, "auto", lambda _: urn(rng, 50, 4, 1.0))[0]
+            topic_distributions(model, method, no_draws)
+    distribution = topic_distributions(model, "auto", lambda _: urn(rng, 50, 4, 1.0))[0]
     assert (distribution.method, distribution.legacy) == ("mc", False)
 
 
 def test_blocks_of_draws_do_not_change_scores(monkeypatch):
     model = uncertain_problem(np.random.default_rng(14), n_unjudged=4)
     numbers = np.random.default_rng(0).random((100, 4))
-    whole = scores_of(model, 0, numbers)
+    whole = sampled_scores(model, 0, numbers)
     monkeypatch.setattr("vbterrier.kernels.grades.exact.BLOCK", 7)
-    assert (scores_of(model, 0, numbers) == whole).all()
+    assert (sampled_scores(model, 0, numbers) == whole).all()
 
 
 def free_problem(weights, strength=np.inf, prob=(0.5, 0.3, 0.2), gain=(0.0, 0.5, 1.0), left=(99, 99, 99)):
@@ -270,7 +272,7 @@ def test_halves_that_depend_on_each_other_or_are_of_one_kin_equal_the_list(kind,
     n = 8
     for prob in ((0.5, 0.3, 0.2), (0.0, 0.6, 0.4)):
         model = free_problem(WEIGHTS[kind](n), strength, prob)
-        distribution = distribution_of(model, "auto", no_draws)[0]
+        distribution = topic_distributions(model, "auto", no_draws)[0]
         truth = enumerated_distribution(model, 0)
         assert distribution.method == "exact"
         assert distribution.atoms()[0] == pytest.approx(truth.atoms()[0], abs=2e-12)
@@ -289,7 +291,7 @@ def test_halves_that_depend_on_each_other_or_are_of_one_kin_equal_the_list(kind,
 def test_precision_is_exact_however_deep(method, strength, left):
     n = 40
     model = free_problem(np.full(n, 1 / 50), strength, gain=(0.0, 1.0, 1.0), left=(99, left, 2 * left))
-    distribution = distribution_of(model, method, no_draws)[0]
+    distribution = topic_distributions(model, method, no_draws)[0]
     values, probs = distribution.atoms()
     assert distribution.method == "exact"
     assert (values - 0.1) * 50 == pytest.approx(np.round((values - 0.1) * 50), abs=1e-9)
@@ -302,13 +304,13 @@ def test_precision_is_exact_however_deep(method, strength, left):
 
 def test_kin_too_many_to_multiply_out_goes_to_the_grid():
     model = free_problem(0.2 * 0.8 ** np.arange(18))
-    assert distribution_of(model, "auto", no_draws)[0].method == "grid"
+    assert topic_distributions(model, "auto", no_draws)[0].method == "grid"
     with pytest.raises(TooLargeError, match="topic 0"):
-        distribution_of(model, "exact", no_draws)
+        topic_distributions(model, "exact", no_draws)
     deep = free_problem(0.5 * 0.5 ** np.arange(1200))
-    assert distribution_of(deep, "mc", lambda _: np.random.default_rng(0).random((10, 1200)))[0].n_atoms == 10
+    assert topic_distributions(deep, "mc", lambda _: np.random.default_rng(0).random((10, 1200)))[0].n_atoms == 10
     # Among more sequences than a float can count, none is listed.
-    assert distribution_of(deep, "auto", lambda _: np.random.default_rng(0).random((10, 1200)))[0].method in (
+    assert topic_distributions(deep, "auto", lambda _: np.random.default_rng(0).random((10, 1200)))[0].method in (
         "grid",
         "mc",
     )

@@ -8,7 +8,7 @@ import pyterrier as pt
 import pytest
 
 from vbterrier.errors import InputError, ParameterError
-from vbterrier.linking.aliases import AliasFrame, Vocabulary, aliases_of
+from vbterrier.linking.aliases import AliasFrame, Vocabulary, check_aliases
 from vbterrier.linking.dictionary import DictionaryLinker, FuzzyLinker
 from vbterrier.linking.wrappers import RetrieverLinker
 
@@ -35,20 +35,20 @@ class Base:
 
 
 def test_a_frame_speaks_like_a_knowledge_base():
-    source = aliases_of(ROWS, "people")
+    source = check_aliases(ROWS, "people")
     assert (source.id_space, source.has_priors) == ("people", True)
     assert source.names(["Q810", "Q41421", "007", "Q0"]) == ["Jordan", "Michael Jordan", "NA", ""]
     assert source.alias_table().values.tolist() == ROWS[["alias", "entity_id", "score"]].assign(w=1.0).values.tolist()
     weighted = ROWS.assign(weight=[3, 3, 1.5, 7]).iloc[[2, 0, 3, 1]]
-    assert aliases_of(weighted, "people").alias_table()["weight"].tolist() == [1.5, 3.0, 7.0, 3.0]
-    assert not aliases_of(ROWS.drop(columns="score"), "people").has_priors
+    assert check_aliases(weighted, "people").alias_table()["weight"].tolist() == [1.5, 3.0, 7.0, 3.0]
+    assert not check_aliases(ROWS.drop(columns="score"), "people").has_priors
 
 
 def test_a_knowledge_base_stays_what_it_is():
     base = Base()
-    assert aliases_of(base, None) is aliases_of(base, "people") is base
+    assert check_aliases(base, None) is check_aliases(base, "people") is base
     with pytest.raises(ParameterError, match="id_space='wikidata': the knowledge base has 'people'; leave it out"):
-        aliases_of(base, "wikidata")
+        check_aliases(base, "wikidata")
     vocabulary = Vocabulary.of(base)
     assert vocabulary.ids.to_pylist() == ["007", "Q41421", "Q810"]
     assert vocabulary.labels.to_pylist() == ["name of 007", "name of Q41421", "name of Q810"]

@@ -16,7 +16,7 @@ from vbterrier.linking.dictionary import DictionaryLinker
 from vbterrier.linking.kb.files import build_kb
 from vbterrier.linking.lexicon import STOP_ALIASES
 from vbterrier.linking.links import COLUMNS, Linker
-from vbterrier.linking.words import Words, unaccented
+from vbterrier.linking.words import Words, strip_accents
 
 PLAIN = {"min_length": 1, "numeric": True, "stop_aliases": None, "case": "ignore"}
 
@@ -113,7 +113,7 @@ def oracle(aliases, text, *, longest):
 
 
 def plain_form(alias):
-    return unaccented(word_form(alias))
+    return strip_accents(word_form(alias))
 
 
 @given(st.data(), st.booleans())

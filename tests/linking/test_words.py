@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from vbterrier.errors import InputError
 from vbterrier.frames.names import normal_form
 from vbterrier.linking import words as words_module
-from vbterrier.linking.words import Words, _kind, batches, texts_of
+from vbterrier.linking.words import Words, _kind, batches, check_texts
 
 
 def spans(text):
@@ -104,7 +104,7 @@ def test_words_of_texts_are_those_of_each_text(texts):
     assert forms == [word_form(text) for text in texts]
     for text, form in zip(texts, forms, strict=True):
         assert [word_form(text[start:end]) for start, end in spans(text)] == form.split()
-    stream = result.folded()
+    stream = result.folded_words()
     assert [piece[1:-1] for piece in stream.split("\n")[1:]] == [form for form in forms if form]
     assert stream == " " + "".join(f"\n {form} " for form in forms if form)
 
@@ -126,8 +126,8 @@ def test_batches_hold_whole_texts_in_order(monkeypatch):
 
 
 def test_texts_are_checked():
-    assert texts_of(iter(["a", ""])) == ["a", ""]
+    assert check_texts(iter(["a", ""])) == ["a", ""]
     with pytest.raises(InputError, match="wanted a list of texts, found one text; pass \\[text\\]"):
-        texts_of("Jordan")
+        check_texts("Jordan")
     with pytest.raises(InputError, match="wanted text, found NoneType in place 1; pass '' for none"):
-        texts_of(["a", None])
+        check_texts(["a", None])

@@ -604,7 +604,7 @@ def test_all_statistics_of_an_evaluation_share_one_computation(monkeypatch):
 
         monkeypatch.setattr(module, name, call)
 
-    counted("distribution_of")
+    counted("topic_distributions")
     counted("moments")
     ir_measures.calc([mean, mean(stat="std")], QRELS, RUN)
     assert set(calls) == {"moments"}, "no distribution where moments do"
@@ -612,14 +612,14 @@ def test_all_statistics_of_an_evaluation_share_one_computation(monkeypatch):
     stats = ("mean", "std", "median", "mode", "q5", "q95", "lo", "hi")
     measures = [mean(stat=stat) for stat in stats] + [mean(stat="lo", level=0.5)]
     ir_measures.calc(measures, QRELS, RUN)
-    assert set(calls) == {"distribution_of", "moments"}
-    assert calls.count("distribution_of") == 2, "that of the process, and that of intervals"
+    assert set(calls) == {"topic_distributions", "moments"}
+    assert calls.count("topic_distributions") == 2, "that of the process, and that of intervals"
     calls.clear()
     ir_measures.calc([one(prior_strength=3) for one in measures], QRELS, RUN)
-    assert calls.count("distribution_of") == 1, "one strength for all statistics"
+    assert calls.count("topic_distributions") == 1, "one strength for all statistics"
     calls.clear()
     ir_measures.calc([mean(stat="q5"), mean(stat="q5", cutoff=2), BNDCG(stat="q5", prior="pool") @ 3], QRELS, RUN)
-    assert calls == ["distribution_of"] * 3, "another cutoff and another prior are other distributions"
+    assert calls == ["topic_distributions"] * 3, "another cutoff and another prior are other distributions"
 
 
 def test_an_evaluator_prepares_its_qrels_once(monkeypatch):

@@ -109,9 +109,9 @@ def outcome(labels, ranking, k, score, prior, strength, *, limited):
         left = {grade: pool.count(grade) - inside.count(grade) for grade in grades}
         given_grade = dict(labels)
         for document, level in zip(unjudged, drawn, strict=True):
-            landed = max(g for g in grades if g == 0 or (g <= grades[level] and (left[g] > 0 or not limited)))
-            left[landed] -= 1
-            given_grade[document] = landed
+            assigned = max(g for g in grades if g == 0 or (g <= grades[level] and (left[g] > 0 or not limited)))
+            left[assigned] -= 1
+            given_grade[document] = assigned
         value = round(score([given_grade[document] for document in top], pool, k), 12)
         results[value] = results.get(value, 0.0) + chance
     return {value: chance for value, chance in sorted(results.items()) if chance > 0}

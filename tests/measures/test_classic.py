@@ -109,7 +109,7 @@ def test_few_first_documents_of_a_shuffled_run_are_those_of_the_whole_order(cuto
     assert [run["docno"][row] for row in top.rows.ravel()] == expected["docno"].tolist()
     # Ties at the cutoff count as those of the whole order do.
     whole = Run(run)
-    whole.ordered()
+    whole.ordered_rows()
     assert whole.top(cutoff).n_tied == top.n_tied > 0
 
 

@@ -13,7 +13,7 @@ from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate.scores import score
 from vbterrier.frames.ranking import Run, ranked
 from vbterrier.hosts.ir_measures import TO_IR_MEASURES
-from vbterrier.measures.external import OF_FIRST, external_values, is_topicwise, n_decisive, qrels_of
+from vbterrier.measures.external import OF_FIRST, engine_qrels, external_values, is_topicwise, n_decisive
 from vbterrier.measures.target import EvaluationTarget, restricted_target
 from vbterrier.measures.text import measures_from
 from vbterrier.settings import Data, Inference
@@ -67,7 +67,7 @@ def test_labels_that_engines_cannot_hold_are_refused_by_theirs_alone(label):
 def test_a_topic_with_no_label_of_0_or_more_scores_0_and_does_not_hang_trec_eval():
     # Without a level, its nDCG reads before its memory and may never end: this looks at what it is given.
     qrels = QRELS.assign(label=[-1, -2, -1, 1, -1])
-    assert qrels_of(EvaluationTarget(qrels))["label"].tolist() == [0, 0, 0, 1, 0]
+    assert engine_qrels(EvaluationTarget(qrels))["label"].tolist() == [0, 0, 0, 1, 0]
     assert qrels["label"].tolist() == [-1, -2, -1, 1, -1]
     measures = ["nDCG", "AP", "Bpref", "SetP", "NumRel", "Judged@2", "infAP"]
     values = score({"mine": RUN}, qrels, measures, inference=Inference(n_resamples=2)).values.set_index(

@@ -20,7 +20,7 @@ from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.measures import BRBP, ERBP, DSharpNDCG, NDCGBound, RelCov, WeightedERRIA, external
 from vbterrier.measures.target import EvaluationTarget
 from vbterrier.measures.text import require_proportional
-from vbterrier.measures.unjudged import UnjudgedMeasure, models_of
+from vbterrier.measures.unjudged import UnjudgedMeasure, evidence_models
 from vbterrier.settings import Data
 from vbterrier.stats.topic_statistics import disc_ratio
 
@@ -39,17 +39,17 @@ def test_err_ends_its_scale_at_the_highest_grade_above_four_and_says_so():
 
 
 def test_engines_are_named_with_their_versions(monkeypatch):
-    assert external.engine_of(ir_measures.nDCG @ 10) == ""
+    assert external.engine_description(ir_measures.nDCG @ 10) == ""
     of_engine = ir_measures.SetAP
     version = external.version("pytrec_eval-terrier")
-    assert external.engine_of(of_engine) == f"pytrec_eval-terrier {version} (trec_eval 9)"
-    assert external.engine_of(AP) == ""
+    assert external.engine_description(of_engine) == f"pytrec_eval-terrier {version} (trec_eval 9)"
+    assert external.engine_description(AP) == ""
 
     def missing(name):
         raise PackageNotFoundError(name)
 
     monkeypatch.setattr(external, "version", missing)
-    assert external.engine_of(of_engine) == "pytrec_eval-terrier (trec_eval 9)"
+    assert external.engine_description(of_engine) == "pytrec_eval-terrier (trec_eval 9)"
 
 
 @pytest.mark.filterwarnings("ignore:an interval over topics needs at least two topics")
@@ -77,7 +77,7 @@ def test_models_are_refused_where_none_is_named_or_the_fit_is_over():
         )
     model = vbterrier.unjudged.fit({"a": RUN}, QRELS)
     with pytest.raises(ParameterError, match=r"give them to vbterrier\.unjudged\.fit"):
-        models_of([ENDCG @ 2], {}, None, pool_cutoff=5, model=model)
+        evidence_models([ENDCG @ 2], {}, None, pool_cutoff=5, model=model)
     with pytest.raises(NotImplementedError):
         UnjudgedMeasure.distribution(BNDCG @ 2, None)
     assert np.isfinite(
@@ -88,7 +88,7 @@ def test_models_are_refused_where_none_is_named_or_the_fit_is_over():
 def test_a_model_that_no_measure_uses_is_refused():
     model = vbterrier.unjudged.fit({"a": RUN}, QRELS)
     with pytest.raises(ParameterError, match="model=: nDCG@2 would not use it; add a measure of the E family"):
-        models_of([ir_measures.nDCG @ 2], {}, None, model=model)
+        evidence_models([ir_measures.nDCG @ 2], {}, None, model=model)
 
 
 def test_a_batch_without_judged_topics_is_refused_where_the_host_makes_it_and_skipped_here():

@@ -12,7 +12,7 @@ import vbterrier
 from vbterrier.hosts.ir_measures import MEASURES
 from vbterrier.measures.adhoc import is_computed_here
 from vbterrier.measures.base import Measure
-from vbterrier.measures.external import engine_of
+from vbterrier.measures.external import engine_description
 from vbterrier.measures.text import _missing_engine
 from vbterrier.settings import Data, Inference
 
@@ -99,7 +99,7 @@ def test_scores_are_those_that_trec_eval_10_prints(trec_eval10, peers):
     assert of_topics <= at_rounded_recall(expected)
     assert result - of_topics == {(name, "all") for name, _ in of_topics}
     # The engine of these two, as stated beside values, is version 9.
-    assert "(trec_eval 9)" in engine_of(ir_measures.IPrec @ 0.1)
+    assert "(trec_eval 9)" in engine_description(ir_measures.IPrec @ 0.1)
 
 
 @pytest.mark.parametrize(
@@ -275,7 +275,7 @@ def test_a_recall_that_the_engine_would_round_is_refused():
 
 def test_captions_name_the_engine_of_other_packages(peers, adhoc):
     from vbterrier.report.captions import measures_sentence
-    from vbterrier.report.paper import caption_of
+    from vbterrier.report.paper import table_caption
 
     scores = vbterrier.score(
         adhoc.run,
@@ -285,9 +285,10 @@ def test_captions_name_the_engine_of_other_packages(peers, adhoc):
         inference=Inference(n_resamples=2),
     )
     assert re.search(
-        r"Cutoff at rank 10; SetAP: computed by pytrec_eval-terrier \S+ \(trec_eval 9\)\.", " ".join(caption_of(scores))
+        r"Cutoff at rank 10; SetAP: computed by pytrec_eval-terrier \S+ \(trec_eval 9\)\.",
+        " ".join(table_caption(scores)),
     )
     values = pd.concat([scores.values, scores.values.assign(name="other", value=0.5)])
     # Values of a frame may come from another program.
-    assert "computed" not in " ".join(caption_of(vbterrier.compare(values)))
+    assert "computed" not in " ".join(table_caption(vbterrier.compare(values)))
     assert measures_sentence("Means", ["ERR@10", "nDCG@10"])[1:] == ["Cutoff at rank 10."]

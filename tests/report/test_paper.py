@@ -12,7 +12,7 @@ from vbterrier.evaluate.verdicts import better
 from vbterrier.linking.quality import linking_report
 from vbterrier.report.captions import best_rows, measures_sentence
 from vbterrier.report.comparison import comparison_caption, pairs_caption
-from vbterrier.report.paper import caption_of, paper_table, save_table, scores_caption, scores_report
+from vbterrier.report.paper import paper_table, save_table, scores_caption, scores_report, table_caption
 from vbterrier.settings import Data, Inference
 
 # One run deliberately lacks a topic.
@@ -146,15 +146,15 @@ def test_options_choose_the_table_and_its_caption(scores, tmp_path):
     save_table(scores, tmp_path / "topics.csv", topics=True)
     assert len(pd.read_csv(tmp_path / "topics.csv")) == len(scores.values)
     assert (tmp_path / "topics.caption.txt").read_text().startswith("Scores of each of 8 topics: ")
-    assert caption_of(compared(), systems=True)[0].startswith("Means over 8 topics")
-    assert caption_of(compared())[0].startswith("Differences of systems over 8 topics")
+    assert table_caption(compared(), systems=True)[0].startswith("Means over 8 topics")
+    assert table_caption(compared())[0].startswith("Differences of systems over 8 topics")
 
 
 def test_objects_that_are_not_results_are_refused(tmp_path):
     with pytest.raises(ParameterError, match="or a frame; found int"):
         paper_table(3)
     with pytest.raises(ParameterError, match="found list"):
-        caption_of([])
+        table_caption([])
     with pytest.raises(ParameterError, match=r"ends in \.tex, \.md, \.csv, \.json, \.txt"):
         save_table(pd.DataFrame({"a": [1]}), tmp_path / "table.xlsx")
     assert list(tmp_path.iterdir()) == []

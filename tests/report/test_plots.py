@@ -462,7 +462,7 @@ test_options_that_are_refused = refusals(
 @settings(max_examples=40, deadline=None)
 @given(st.text(max_size=60), st.floats(0.05, 3))
 def test_fitted_text_fits_and_is_no_mathematics(text, width):
-    shown = style.fitted(text, width)
+    shown = style.fitted_text(text, width)
     assert not mpl.cbook.is_math_text(shown)
     plain = shown.replace(r"\$", "$")
     assert plain.isprintable()
@@ -471,9 +471,9 @@ def test_fitted_text_fits_and_is_no_mathematics(text, width):
 
 
 def test_fitted_text_keeps_both_ends_and_takes_a_moment_for_any_length():
-    assert style.fitted("a" * 10**6 + "z", 1.0).startswith("aaa")
-    assert style.fitted("version of something " * 4 + "2", 0.8).endswith("2")
-    assert style.fitted("short", 1.0) == "short"
+    assert style.fitted_text("a" * 10**6 + "z", 1.0).startswith("aaa")
+    assert style.fitted_text("version of something " * 4 + "2", 0.8).endswith("2")
+    assert style.fitted_text("short", 1.0) == "short"
 
 
 @pytest.mark.slow

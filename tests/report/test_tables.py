@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from vbterrier.errors import ParameterError
 from vbterrier.evaluate.scores import score
-from vbterrier.report.tables import FORMATS, escaped, footing, per_query, rendered, summary
+from vbterrier.report.tables import FORMATS, escape_for_style, footing, format_table, per_query, summary
 from vbterrier.settings import Data, Inference
 
 QRELS = pd.DataFrame({"qid": ["q1"] * 4 + ["q2"] * 2, "docno": [*"123645"], "label": [2, 1, 0, 2, 1, 0]})
@@ -51,7 +51,7 @@ TABLES = st.lists(
 @given(TABLES)
 def test_csv_reads_back_to_the_same_cells(rows):
     frame = pd.DataFrame(rows, columns=["run", "value", "n"])
-    head, *again = csv.reader(io.StringIO(rendered(frame, "csv")))
+    head, *again = csv.reader(io.StringIO(format_table(frame, "csv")))
     assert [(run, float(value), int(n)) for run, value, n in again] == rows
     assert head == ["run", "value", "n"]
 
@@ -67,15 +67,15 @@ def test_csv_and_json_hold_the_frames_themselves(scores):
 def test_json_has_null_for_what_is_missing_or_infinite():
     frame = pd.DataFrame({"run": ["a", None], "low": [-math.inf, math.nan], "high": [math.inf, 0.5], "n": [1, 2]})
     expected = [{"run": "a", "low": None, "high": None, "n": 1}, {"run": None, "low": None, "high": 0.5, "n": 2}]
-    assert json.loads(rendered(frame, "json")) == expected
-    assert "Infinity" not in rendered(frame, "json")
+    assert json.loads(format_table(frame, "json")) == expected
+    assert "Infinity" not in format_table(frame, "json")
     values = [0.8154648767857288, 1 / 3, 0.1 + 0.2, 1e-20, 123456.7890123456]
-    assert [row["value"] for row in json.loads(rendered(pd.DataFrame({"value": values}), "json"))] == values
+    assert [row["value"] for row in json.loads(format_table(pd.DataFrame({"value": values}), "json"))] == values
 
 
 def test_no_format_ends_in_an_empty_line(scores):
     for style in set(FORMATS) - {"table"}:
-        text = rendered(summary(scores, style), style)
+        text = format_table(summary(scores, style), style)
         assert text.strip()
         assert text == text.rstrip("\n")
 
@@ -83,7 +83,7 @@ def test_no_format_ends_in_an_empty_line(scores):
 def test_an_unknown_format_is_refused_with_the_legal_ones():
     words = "format='html': wanted one of 'table', 'csv', 'json', 'latex', 'markdown'"
     with pytest.raises(ParameterError, match=words):
-        rendered(pd.DataFrame({"a": [1]}), "html")
+        format_table(pd.DataFrame({"a": [1]}), "html")
 
 
 # Formats for papers and readers.
@@ -92,11 +92,11 @@ def test_an_unknown_format_is_refused_with_the_legal_ones():
 def test_latex_has_booktabs_rules_and_escapes_every_special_sign():
     frame = pd.DataFrame({"a_b %": [r"& % $ # _ { } \ ~ ^"], "value": [0.25]})
     signs = r"\& \% \$ \# \_ \{ \} \textbackslash{} \textasciitilde{} \textasciicircum{}"
-    assert rendered(frame, "latex").splitlines() == [
+    assert format_table(frame, "latex").splitlines() == [
         *(r"\begin{tabular}{lr}", r"\toprule", r"a\_b \% & value \\", r"\midrule"),
         *(rf"{signs} & 0.2500 \\", r"\bottomrule", r"\end{tabular}"),
     ]
-    assert r"\caption{100 \% of\_it}" in rendered(frame, "latex", title="100 % of_it")
+    assert r"\caption{100 \% of\_it}" in format_table(frame, "latex", title="100 % of_it")
 
 
 @pytest.mark.parametrize(
@@ -114,16 +114,16 @@ def test_latex_has_booktabs_rules_and_escapes_every_special_sign():
 )
 def test_markdown_links_nothing_and_calls_nobody(text, shown):
     frame = pd.DataFrame({"docno": [text], "n": [1]})
-    assert escaped(text, "markdown") == shown
-    assert f"| {shown} |" in rendered(frame, "markdown")
-    assert f"| {shown} |" in rendered(frame.rename(columns={"n": text}), "markdown").splitlines()[0]
-    assert text in rendered(frame, "json")
-    assert shown in rendered(frame, "markdown", caption=[text])
+    assert escape_for_style(text, "markdown") == shown
+    assert f"| {shown} |" in format_table(frame, "markdown")
+    assert f"| {shown} |" in format_table(frame.rename(columns={"n": text}), "markdown").splitlines()[0]
+    assert text in format_table(frame, "json")
+    assert shown in format_table(frame, "markdown", caption=[text])
 
 
 def test_markdown_is_a_table_whose_bars_are_escaped_and_numbers_stand_right():
     frame = pd.DataFrame({"run|x": ["a|b", "c"], "value": [0.25, 1.0], "n": [3, 4]})
-    assert rendered(frame, "markdown").splitlines() == [
+    assert format_table(frame, "markdown").splitlines() == [
         r"| run\|x | value | n |",
         "|:---|---:|---:|",
         r"| a\|b | 0.2500 | 3 |",
@@ -131,7 +131,7 @@ def test_markdown_is_a_table_whose_bars_are_escaped_and_numbers_stand_right():
     ]
     # Ids are no mathematics, links, images or code.
     frame = pd.DataFrame({"$x^2$": ["run $1$", "![x](https://example.org/x.png)", "`a`"]})
-    text = rendered(frame, "markdown", caption=["Of $\\beta$."])
+    text = format_table(frame, "markdown", caption=["Of $\\beta$."])
     assert re.findall(r"(?<!\\)\$", text) == []
     assert text.count(r"\$") == 6
     assert r"!\[x\](https<!-- -->://example.org/x.png)" in text
@@ -139,7 +139,7 @@ def test_markdown_is_a_table_whose_bars_are_escaped_and_numbers_stand_right():
 
 
 def test_the_table_shows_markup_as_text():
-    text = rendered(pd.DataFrame({"\x1b[2J[red]run": [ODD], "value": [0.5]}), "table", title="[/] \x1b[2J")
+    text = format_table(pd.DataFrame({"\x1b[2J[red]run": [ODD], "value": [0.5]}), "table", title="[/] \x1b[2J")
     assert ODD in text
     assert r"\x1b[2J[red]run" in text
     assert "\x1b" not in text
@@ -148,7 +148,7 @@ def test_the_table_shows_markup_as_text():
 
 @pytest.mark.parametrize("style", ["table", "latex", "markdown"])
 def test_digits_are_those_asked_for_and_nan_is_nothing(style):
-    text = rendered(pd.DataFrame({"value": [1 / 3, np.nan], "n": [7, 8]}), style, digits=2)
+    text = format_table(pd.DataFrame({"value": [1 / 3, np.nan], "n": [7, 8]}), style, digits=2)
     assert "0.33" in text
     assert "0.333" not in text
     assert "nan" not in text.casefold()
@@ -158,8 +158,8 @@ def test_digits_are_those_asked_for_and_nan_is_nothing(style):
 def test_a_frame_without_rows_still_has_its_heads():
     frame = pd.DataFrame({"run": pd.Series([], dtype=str), "value": pd.Series([], dtype=float)})
     for style in ("csv", "table", "latex", "markdown"):
-        assert "run" in rendered(frame, style)
-    assert pd.read_json(io.StringIO(rendered(frame, "json"))).empty
+        assert "run" in format_table(frame, style)
+    assert pd.read_json(io.StringIO(format_table(frame, "json"))).empty
 
 
 # Scores.
@@ -215,6 +215,6 @@ def test_the_footing_omits_missing_kinds():
 def test_long_names_are_shown_whole():
     names = [f"{'indri-query-likelihood-category-b-filtered-' * 4}{i}" for i in (1, 2)]
     frame = pd.DataFrame({"run": names, **{f"column {i}": [0.5, 0.25] for i in range(12)}})
-    text = rendered(frame, "table")
+    text = format_table(frame, "table")
     assert all(name in text for name in names)
     assert "…" not in text

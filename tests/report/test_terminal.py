@@ -10,7 +10,7 @@ from rich.cells import cell_len
 
 import vbterrier
 from vbterrier.report.paper import paper_table, save_table
-from vbterrier.report.tables import prose, rendered, width
+from vbterrier.report.tables import format_table, prose, width
 
 NAMES = ["lexical", "long-name-of-a-system"]
 FRAME = pd.DataFrame(
@@ -28,7 +28,7 @@ FRAME = pd.DataFrame(
 
 def at(columns, frame=FRAME, **options):
     with width(columns):
-        lines = rendered(frame, "table", **options).splitlines()
+        lines = format_table(frame, "table", **options).splitlines()
     return "\n".join(line for line in lines if line)
 
 

@@ -14,7 +14,7 @@ from statsmodels.stats.multitest import multipletests
 
 from vbterrier.errors import DegenerateWarning, ParameterError
 from vbterrier.kernels.mean_limits import SampledQueries, lower_limit, moments, upper_limit
-from vbterrier.stats.comparisons import COLUMNS, adjusted, comparisons, equivalence, letters
+from vbterrier.stats.comparisons import COLUMNS, adjusted_p_values, comparisons, equivalence, letters
 from vbterrier.stats.paired_tests import RESAMPLED, TESTS, max_t
 
 
@@ -105,7 +105,7 @@ def test_each_correction_is_of_the_p_values_of_one_measure(test, correction):
     pairs = comparisons(table, test=test, correction=correction, n_resamples=199)
     for _, family in pairs.groupby("measure"):
         p_values = family["p_value"].to_numpy()
-        assert family["p_adjusted"].to_numpy() == pytest.approx(adjusted(p_values, correction))
+        assert family["p_adjusted"].to_numpy() == pytest.approx(adjusted_p_values(p_values, correction))
     if test != "moderated":
         assert pairs["p_value"].iloc[0] == pytest.approx(pairs["p_value"].iloc[-1], abs=1e-12)
     used = 199 if test in RESAMPLED else 0
@@ -336,15 +336,15 @@ def test_names_of_systems_change_no_p_value(correction):
 
 def test_no_p_values_and_none_to_adjust():
     for correction in ("holm", "bh", "none"):
-        assert adjusted(np.array([]), correction).tolist() == []
-    assert adjusted(np.array([0.03, 0.01]), "none").tolist() == [0.03, 0.01]
+        assert adjusted_p_values(np.array([]), correction).tolist() == []
+    assert adjusted_p_values(np.array([0.03, 0.01]), "none").tolist() == [0.03, 0.01]
 
 
 @pytest.mark.parametrize(("name", "statsmodels_name"), [("holm", "holm"), ("bh", "fdr_bh")])
 @given(p_values=st.lists(st.floats(0, 1), min_size=1, max_size=12))
 def test_adjusted_p_values_are_those_of_statsmodels(monkeypatch_gc, name, statsmodels_name, p_values):
     expected = multipletests(p_values, method=statsmodels_name)[1]
-    assert adjusted(np.array(p_values), name) == pytest.approx(expected, abs=1e-12)
+    assert adjusted_p_values(np.array(p_values), name) == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import vbterrier
 from vbterrier.evaluate import IntentOptions
 from vbterrier.kernels.resample import constant_limits
 from vbterrier.report.comparison import comparison_caption
-from vbterrier.report.paper import caption_of
+from vbterrier.report.paper import table_caption
 from vbterrier.settings import Inference
 from vbterrier.stats.topic_intervals import TOPIC_METHODS, tail_probabilities, topics_intervals
 
@@ -24,10 +24,10 @@ def test_scores_that_are_equal_on_all_topics_have_bounded_intervals(method):
     values = np.stack([np.zeros(12), np.tile([0.0, 1.0], 6)], axis=1)
     intervals = topics_intervals(values, method=method, n_resamples=50, bounds=(0.0, 1.0))
     equal = "unseen" if method == "unseen" else "bounded"
-    assert [intervals.method_of(place) for place in (0, 1)] == [f"topics ({equal})", f"topics ({method})"]
+    assert [intervals.interval_method(place) for place in (0, 1)] == [f"topics ({equal})", f"topics ({method})"]
     assert [intervals.low[0], intervals.high[0]] == pytest.approx(LIMITS.tolist())
     # Without bounds, there is no interval.
-    assert topics_intervals(values, method="percentile", n_resamples=50).method_of(0) == "topics (percentile)"
+    assert topics_intervals(values, method="percentile", n_resamples=50).interval_method(0) == "topics (percentile)"
 
 
 def test_the_interval_of_unjudged_zero_is_not_called_percentile():
@@ -47,7 +47,7 @@ def test_the_interval_of_unjudged_zero_is_not_called_percentile():
     assert table["n_resamples"].tolist() == [0, 0, 50, 50]
     one = table.loc[("all", "Unjudged@10")]
     assert [one["low"], one["high"]] == pytest.approx(LIMITS.tolist())
-    message = " ".join(caption_of(scores))
+    message = " ".join(table_caption(scores))
     assert (
         "topics (bounded): over other topics from the same population, for scores that are equal on all topics"
         in message
@@ -65,7 +65,7 @@ def test_differences_that_are_equal_on_all_topics_are_not_inverted_from_a_test()
     methods = comparison.pairs.set_index(["name_a", "name_b"])["method"]
     assert methods["all", "same"] == "bounded, simultaneous"
     assert methods["all", "half"] == "inverted paired t, simultaneous"
-    message = " ".join(caption_of(comparison))
+    message = " ".join(table_caption(comparison))
     assert "95%: inverted paired t, simultaneous and bounded, simultaneous" in message
     assert "topics (percentile) and topics (bounded), 50 resamples" in " ".join(comparison_caption(comparison))
 

@@ -141,7 +141,7 @@ def test_limits_at_the_margin_and_at_the_share_decide(low, high, share_low, shar
 
 
 def test_independent_errors_add_in_squares():
-    result = Limits(*np.array([0.0, -0.03, 0.04, 0.1, 0.06, 0.14])[:, None]).widened((0.04, 0.03, 0.03, 0.03))
+    result = Limits(*np.array([0.0, -0.03, 0.04, 0.1, 0.06, 0.14])[:, None]).with_added_errors((0.04, 0.03, 0.03, 0.03))
     assert [result.low[0], result.high[0]] == pytest.approx([-0.05, 0.05])
     assert [result.share_low[0], result.share_high[0]] == pytest.approx([0.05, 0.15])
 
@@ -154,7 +154,7 @@ def test_further_errors_widen_limits_of_losses_that_are_cut():
     # The mean of all losses is below these limits.
     assert (d.mean(axis=0) < interval.low).all()
     away = (0.02, 0.03, 0.0, 0.0)
-    wider = interval.widened(away)
+    wider = interval.with_added_errors(away)
     assert wider.low == pytest.approx(interval.mean - np.hypot(interval.mean - interval.low, 0.02))
     assert wider.high == pytest.approx(interval.mean + np.hypot(interval.high - interval.mean, 0.03))
 
@@ -271,11 +271,11 @@ def test_decisions_of_sequences_are_those_of_their_limits(worst, away):
         x = np.clip(rng.normal(rng.choice([-0.1, 0.0, 0.1, 0.3]), rng.choice([0.02, 0.1]), 150), -1, 1)
         x[rng.random(150) < rng.choice([0.0, 0.01, 0.2])] = -0.9
         for weights in (np.ones(150), rng.lognormal(0, 0.4, 150)):
-            sample = SampledQueries(weights).resampled(int(rng.integers(50, 500)), 4, rng)
+            sample = SampledQueries(weights).resample_units(int(rng.integers(50, 500)), 4, rng)
             criteria = Criteria(rng.choice([0.05, 0.0371]), 0.05, worst=worst, max_share=0.1, sequential=True)
             values, lost = np.repeat(x[:, None], 4, axis=1), np.repeat((x < -0.5)[:, None] * 1.0, 4, axis=1)
             interval = limits(criteria, values, sample, lost)
-            expected = interval.widened(away).decisions(criteria)
+            expected = interval.with_added_errors(away).decisions(criteria)
             assert decisions(criteria, values, sample, lost, away) == expected
             results += expected
     assert set(results) == {PASS, FAIL, UNKNOWN}

@@ -51,9 +51,9 @@ def relaxed():
 def perturbed(frame, perturbations, n=50, seed=0):
     """Probabilities of the candidates in each replica, shape (n, n_rows)."""
     candidates = CandidateArrays.of(frame)
-    draws, state = Draws(seed, candidates, n=n), State.unperturbed(candidates)
+    draws, state = Draws(seed, candidates, n=n), State.from_candidates(candidates)
     for perturbation in perturbations:
-        state = perturbation.apply(state, draws.named(type(perturbation).__name__))
+        state = perturbation.apply(state, draws.with_name(type(perturbation).__name__))
     prob = np.empty((n, len(frame)))
     prob[:, candidates.rows] = state.prob
     return prob
@@ -85,7 +85,7 @@ def test_probabilities_stay_probabilities_and_what_is_impossible_stays_so(relaxe
 )
 def test_no_noise_is_the_identity_exactly(intents, value):
     candidates = CandidateArrays.of(intents)
-    state = State.unperturbed(candidates)
+    state = State.from_candidates(candidates)
     assert value.apply(state, Draws(0, candidates, n=5)) is state
 
 
@@ -144,7 +144,7 @@ def test_a_jitter_of_temperature_keeps_the_order(weights, scale, seed):
     weights = np.array(weights) + 1e-6
     frame = pd.DataFrame({"qid": "q", "entity_id": [*"abcdef"[: len(weights)]], "prob": weights / weights.sum()})
     candidates = CandidateArrays.of(frame)
-    state = TemperatureJitter(scale).apply(State.unperturbed(candidates), Draws(seed, candidates, n=20))
+    state = TemperatureJitter(scale).apply(State.from_candidates(candidates), Draws(seed, candidates, n=20))
     order = np.argsort(weights)
     steps = np.diff(state.prob[:, order], axis=1)
     assert (steps >= 0).all()

@@ -26,7 +26,7 @@ from vbterrier.stats.regression import coverage_strata, gain_regressions
 from vbterrier.stats.replicas import hoeffding_error, hoeffding_replicas, replica_intervals
 from vbterrier.stats.topic_intervals import intervals, topics_interval
 from vbterrier.stats.topic_statistics import TopicStatistics
-from vbterrier.stats.variance_components import sources_of
+from vbterrier.stats.variance_components import perturbations_by_source
 from vbterrier.stats.variants import Variants
 
 RNG = np.random.default_rng(3)
@@ -311,7 +311,7 @@ REFUSALS = [
     ),
     *refusals(
         "sources of variance",
-        sources_of,
+        perturbations_by_source,
         ([], "no perturbation"),
         ({"intents": []}, "no perturbation"),
         ([Dirichlet], "with apply, such as Dirichlet"),

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from vbterrier.errors import DegenerateWarning
-from vbterrier.stats.comparisons import adjusted
+from vbterrier.stats.comparisons import adjusted_p_values
 from vbterrier.stats.regression import REGRESSION_COLUMNS as COLUMNS
-from vbterrier.stats.regression import STRATA_COLUMNS, coverage_strata, gain_regressions, strata_of
+from vbterrier.stats.regression import STRATA_COLUMNS, coverage_strata, gain_regressions, topic_strata
 
 
 def topics(n=60, slope=0.0, seed=0):
@@ -52,7 +52,7 @@ def test_every_number_against_the_normal_equations():
         classical = np.sqrt((left**2).sum() / 56 * np.linalg.inv(design.T @ design)[-1, -1])
         assert row.std_error_classical == pytest.approx(classical)
         assert row.p_classical == pytest.approx(2 * stats.t.sf(abs(coef[-1] / classical), 56))
-    assert result["p_adjusted"].to_numpy() == pytest.approx(adjusted(result["p_value"].to_numpy(), "holm"))
+    assert result["p_adjusted"].to_numpy() == pytest.approx(adjusted_p_values(result["p_value"].to_numpy(), "holm"))
     assert result["p_value"].iloc[1] < 1e-3 < result["p_value"].iloc[0]
 
 
@@ -125,7 +125,7 @@ def test_tertiles_by_hand_with_scipys_t():
 @given(st.lists(st.sampled_from([0.0, 0.2, 0.5, 0.9, 1.0, np.nan]), max_size=30), st.integers(2, 5))
 def test_equals_stay_together_and_more_coverage_is_never_lower(coverage, n_strata):
     coverage = np.array(coverage)
-    result = strata_of(coverage, n_strata)
+    result = topic_strata(coverage, n_strata)
     defined = ~np.isnan(coverage)
     assert (result[~defined] == -1).all()
     assert ((result[defined] >= 0) & (result[defined] < n_strata)).all()
@@ -136,13 +136,13 @@ def test_equals_stay_together_and_more_coverage_is_never_lower(coverage, n_strat
 
 @given(st.integers(1, 40), st.integers(2, 5))
 def test_without_ties_strata_differ_by_one_topic_at_most(n, n_strata):
-    sizes = np.bincount(strata_of(np.random.default_rng(n).random(n), n_strata), minlength=n_strata)
+    sizes = np.bincount(topic_strata(np.random.default_rng(n).random(n), n_strata), minlength=n_strata)
     assert sizes.max() - sizes.min() <= 1
 
 
 @given(st.lists(st.integers(0, 7), min_size=1, max_size=25), st.integers(2, 4))
 def test_sizes_are_the_most_equal_of_all_that_ties_allow(coverage, n_strata):
-    result = np.bincount(strata_of(np.array(coverage, dtype=float), n_strata))
+    result = np.bincount(topic_strata(np.array(coverage, dtype=float), n_strata))
     values, counts = np.unique(coverage, return_counts=True)
     s = min(n_strata, len(values))
     below = np.cumsum(counts)[:-1]

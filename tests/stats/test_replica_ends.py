@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from vbterrier.errors import DegenerateWarning
-from vbterrier.kernels.resample import acceleration_of
+from vbterrier.kernels.resample import bca_acceleration
 from vbterrier.kernels.vb import bernoulli_variance, vb
 from vbterrier.stats.replicas import hoeffding_error, hoeffding_replicas, replica_intervals
 
@@ -74,8 +74,8 @@ def test_replicas_that_agree_give_equal_ends_and_one_has_no_error():
 
 def test_units_that_do_not_matter_and_single_ones_accelerate_nothing():
     for left in (np.full((4, 2), 0.5), np.array([[0.3], [np.nan]])):
-        assert not acceleration_of(left).any()
-    assert acceleration_of(np.full((2, 2), np.nan), of_mean=True) == 0.0
+        assert not bca_acceleration(left).any()
+    assert bca_acceleration(np.full((2, 2), np.nan), of_mean=True) == 0.0
 
 
 ERRORS, SHARES, ALPHAS = st.floats(0.001, 0.9), st.floats(1e-9, 0.999), st.floats(0, 10)

@@ -29,11 +29,11 @@ def test_complete_collections_have_no_uncertainty():
     result = order_limits(judge.mean(axis=1), human - judge, 60, MARGIN)
     assert result.share == result.low == result.high == pytest.approx(true_share(human, judge))
     assert result.share > 0.2
-    better, worse = result.pairs[:, result.reversed]
+    better, worse = result.pairs[:, result.reversed_pairs]
     assert (judge.mean(axis=1)[better] - judge.mean(axis=1)[worse] >= MARGIN).all()
     assert (human.mean(axis=1)[worse] - human.mean(axis=1)[better] > MARGIN).all()
     assert len(better) == round(result.share * len(result.gap))
-    assert result.corrected[result.reversed].tolist() == sorted(result.corrected[result.reversed].tolist())
+    assert result.corrected[result.reversed_pairs].tolist() == sorted(result.corrected[result.reversed_pairs].tolist())
 
 
 def test_pairs_are_those_that_the_judge_separates():
@@ -90,8 +90,8 @@ def test_pairs_shown_reversed_are_a_lower_limit():
         corrections = np.random.default_rng(seed).normal(0, 0.12, (6, 12))
         corrections[0] += 0.28
         result = order_limits(np.linspace(0.5, 0.65, 6), corrections, 100, MARGIN)
-        assert set(result.pairs[1, result.reversed]) == {0}
-        assert result.low == len(result.reversed) / len(result.gap) >= 0.2
+        assert set(result.pairs[1, result.reversed_pairs]) == {0}
+        assert result.low == len(result.reversed_pairs) / len(result.gap) >= 0.2
 
 
 def test_intervals_of_pairs_are_moderated_and_simultaneous():

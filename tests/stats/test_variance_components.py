@@ -11,7 +11,7 @@ from vbterrier.stats.matches import Matches, Statistic
 from vbterrier.stats.perturbations import Dirichlet, DropConstraints, ScoreNoise, TagDropout, TemperatureJitter
 from vbterrier.stats.replicas import replicate
 from vbterrier.stats.topic_intervals import topics_interval
-from vbterrier.stats.variance_components import combine_sources, crossed_replicas, first_order, sources_of
+from vbterrier.stats.variance_components import combine_sources, crossed_replicas, first_order, perturbations_by_source
 from vbterrier.stats.variants import Variants
 
 # Three topics, two draws each: means 1, 4, 7 with variance 9; variances within 2, 0, 8.
@@ -67,7 +67,7 @@ def test_the_normal_interval_of_measured_scores_is_students():
     total = 3 + 10 / 9
     reach = stats.t.ppf(0.95, 2 * (total / 3) ** 2) * np.sqrt(total)
     np.testing.assert_allclose((expected.interval.low[0], expected.interval.high[0]), (4 - reach, 4 + reach))
-    alone = expected.interval_of("u")
+    alone = expected.source_interval("u")
     np.testing.assert_allclose(alone.high - 4, [stats.norm.ppf(0.95) * np.sqrt(10 / 9)])
     assert alone.method == "u (normal)"
 
@@ -135,7 +135,7 @@ def test_coverage_of_the_population_mean():
         (inside(exact.interval, 0), 0.995),
         # It is as wide as for a judged collection, and the interval of the source covers the result of judging.
         (int((np.abs(measured.mean(axis=1)) <= half).sum()), 0.949),
-        (inside(exact.interval_of("u"), measured.mean(axis=1)), 0.95),
+        (inside(exact.source_interval("u"), measured.mean(axis=1)), 0.95),
     ):
         assert stats.binomtest(covered, n_sims, nominal).pvalue > 1e-3
 
@@ -178,7 +178,7 @@ def test_one_topic_gives_no_variance_between_topics(method):
     ends = [result.interval.low[0], result.topics.high[0]]
     assert np.isnan([result.total[0], *ends, *result.low[0], *result.high[0], *result.shares[0]]).all()
     assert result.variances[0, 1] == 2.0
-    np.testing.assert_allclose(result.interval_of("u").high - 1, [stats.norm.ppf(0.975) * np.sqrt(2)])
+    np.testing.assert_allclose(result.source_interval("u").high - 1, [stats.norm.ppf(0.975) * np.sqrt(2)])
 
 
 def test_no_topics_have_no_mean():
@@ -216,7 +216,9 @@ def test_first_order_variances_of_success():
     of_tags = [w * (1 - w) for w in W]
     expected = {"intents": (W[0] - W[1]) ** 2 * spread, "tags": P**2 * of_tags[0] + (1 - P) ** 2 * of_tags[1]}
     total = sum(expected.values()) + spread * sum(of_tags)
-    made, again = crossed_replicas(INTENTS, SYSTEMS, sources_of([Dirichlet(C), TagDropout()]), ES, n_replicas=B, seed=2)
+    made, again = crossed_replicas(
+        INTENTS, SYSTEMS, perturbations_by_source([Dirichlet(C), TagDropout()]), ES, n_replicas=B, seed=2
+    )
     scores = made.of("both", ES)[:, 0]
     assert scores.var() == pytest.approx(total, rel=0.03)
     for source, variance in expected.items():
@@ -229,28 +231,28 @@ def test_first_order_variances_of_success():
 
 def test_replicas_are_those_of_replicate():
     noise = [Dirichlet(5), TagDropout(), Dirichlet(50)]
-    made, again = crossed_replicas(INTENTS, SYSTEMS, sources_of(noise), ES, n_replicas=50, seed=3)
+    made, again = crossed_replicas(INTENTS, SYSTEMS, perturbations_by_source(noise), ES, n_replicas=50, seed=3)
     np.testing.assert_array_equal(made.values, replicate(INTENTS, SYSTEMS, noise, [ES], n_replicas=50, seed=3).values)
     assert list(again) == ["intents (Dirichlet)", "tags", "intents (Dirichlet) 2"]
     assert all((values != made.values[:, 0]).any() for values in again.values())
     # Pairs are taken about their common mean, 0.5 and 1.5: (0 - 1)(1 - 1) + (1 - 1)(2 - 1).
     assert first_order(np.array([0.0, 1.0]), np.array([1.0, 2.0])) == 0.0
     # One source needs no second run.
-    made, again = crossed_replicas(INTENTS, SYSTEMS, sources_of(Dirichlet()), ES, n_replicas=10)
+    made, again = crossed_replicas(INTENTS, SYSTEMS, perturbations_by_source(Dirichlet()), ES, n_replicas=10)
     assert (made.n_replicas, len(again)) == (10, 0)
 
 
 def test_names_of_sources():
-    assert list(sources_of([Dirichlet(), TagDropout()])) == ["intents", "tags"]
-    assert list(sources_of([Dirichlet(), ScoreNoise()])) == ["intents (Dirichlet)", "intents (ScoreNoise)"]
-    both = sources_of({"linker": [TemperatureJitter(), ScoreNoise()], "tagger": TagDropout()})
+    assert list(perturbations_by_source([Dirichlet(), TagDropout()])) == ["intents", "tags"]
+    assert list(perturbations_by_source([Dirichlet(), ScoreNoise()])) == ["intents (Dirichlet)", "intents (ScoreNoise)"]
+    both = perturbations_by_source({"linker": [TemperatureJitter(), ScoreNoise()], "tagger": TagDropout()})
     assert both == {"linker": [TemperatureJitter(), ScoreNoise()], "tagger": [TagDropout()]}
 
 
 def test_a_perturbation_that_takes_turns_is_alone():
     variants = Variants([INTENTS], order="turn")
-    assert list(sources_of(variants)) == ["intents"]
+    assert list(perturbations_by_source(variants)) == ["intents"]
     for turning in (variants, DropConstraints("turn")):
         with pytest.raises(ParameterError, match=f"{type(turning).__name__} takes turns"):
-            sources_of([turning, TagDropout()])
-    assert len(sources_of([DropConstraints("one"), TagDropout()])) == 2
+            perturbations_by_source([turning, TagDropout()])
+    assert len(perturbations_by_source([DropConstraints("one"), TagDropout()])) == 2

@@ -9,7 +9,7 @@ import pytest
 from vbterrier.errors import InputError
 from vbterrier.frames.ranking import Run
 from vbterrier.unjudged.draws import GradeDraws
-from vbterrier.unjudged.evidence import evidence_of
+from vbterrier.unjudged.evidence import collect_evidence
 from vbterrier.unjudged.features import neighbours
 from vbterrier.unjudged.fitted import fit
 from vbterrier.unjudged.incomplete import shallow_pool
@@ -35,7 +35,7 @@ def test_neighbours_have_six_pseudo_counts_of_their_topic():
     """One run of a relevant, a non-relevant and an unknown document; the topic's shares have those of all."""
     qrels = pd.DataFrame([("q1", "a", 1), ("q1", "b", 0)], columns=["qid", "docno", "label"])
     run = pd.DataFrame({"qid": "q1", "docno": ["a", "b", "new"], "score": [3.0, 2.0, 1.0]})
-    evidence = evidence_of({"a": Run(run)}, Judgments(qrels), 10, 10)
+    evidence = collect_evidence({"a": Run(run)}, Judgments(qrels), 10, 10)
     names = evidence.docno.text.to_pylist()
 
     def logit(share):
@@ -80,9 +80,9 @@ def test_two_judgments_of_a_list_move_estimates_of_its_other_documents_as_much_a
         model = fit(runs, qrels, cutoff=20)
         evidence = model.at(20).evidence
         prob = model.draw(20, 100, 0).shares[:, 1:].sum(axis=1)
-        docnos = evidence.docno.take(evidence.unjudged).text.to_pylist()
+        docnos = evidence.docno.take(evidence.unjudged_positions).text.to_pylist()
         estimates = pd.DataFrame({"run": [docno.split("-")[0] for docno in docnos], "prob": prob})
-        estimates["qid"] = np.array(evidence.topics)[evidence.topic[evidence.unjudged]]
+        estimates["qid"] = np.array(evidence.topics)[evidence.topic[evidence.unjudged_positions]]
         parts.append(estimates.merge(lists[lists["n"] == 2]))
     means = pd.concat(parts).groupby("relevant")["prob"].mean()
     assert means[2] - means[0] == pytest.approx(0.25, abs=0.03)
@@ -145,7 +145,7 @@ def test_intervals_cover_relevant_documents_of_topics_where_few_judgments_determ
         drawn = GradeDraws(replace(model, sigma=0.0, constants=Constants(**CERTAIN)), 200, 0)
         evidence = model.evidence
         for topic, qid in enumerate(evidence.topics):
-            counts = (drawn.levels[evidence.topic[evidence.unjudged] == topic] > 0).sum(axis=0)
+            counts = (drawn.levels[evidence.topic[evidence.unjudged_positions] == topic] > 0).sum(axis=0)
             low, high = np.quantile(counts, [0.05, 0.95])
             covered.append(low <= rest[qid] <= high)
     assert 0.87 <= np.mean(covered) <= 0.95
@@ -164,11 +164,11 @@ def test_hidden_documents_are_half_of_those_that_the_judged_share_leaves_open():
     )
     n = model.evidence.n_effective
     topics = slice(0, 30)
-    retrieved = hidden._retrieved(topics)
+    retrieved = hidden._retrieved_draws(topics)
     overall = hidden._overall([(topics, retrieved)])
     within = (retrieved.counts + hidden._inside[topics, :, None])[:, 1].sum(axis=0)
     share = 0.5 * (1 + 12 / n**2)
-    more = (hidden.unseen - none.unseen)[:, :, 1].sum(axis=1)
+    more = (hidden.unseen_counts - none.unseen_counts)[:, :, 1].sum(axis=1)
     open_part = (1 - overall.judged) * within
     # Of a gamma prior, relevant documents outside that nobody judged keep a part of the mean.
     assert (more / open_part).mean() == pytest.approx(share, rel=0.25)

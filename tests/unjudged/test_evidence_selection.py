@@ -13,12 +13,12 @@ from vbterrier.kernels.rankings import discounts, ideal_dcg
 from vbterrier.settings import Data, Inference
 from vbterrier.unjudged import MachineLabels, fit
 from vbterrier.unjudged.draws import GradeDraws
-from vbterrier.unjudged.evidence import evidence_of
+from vbterrier.unjudged.evidence import collect_evidence
 from vbterrier.unjudged.features import features_of
 from vbterrier.unjudged.incomplete import leave_group_out, shallow_pool, subsample_qrels
 from vbterrier.unjudged.model import Constants, fit_evidence, fit_model
 from vbterrier.unjudged.pool import Judgments
-from vbterrier.unjudged.selection import judging_of, pool_depth, selection
+from vbterrier.unjudged.selection import explain_judging, pool_depth, selection
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* loses? all :vbterrier.errors.DegenerateWarning")
 
@@ -47,7 +47,7 @@ RUNS, QRELS = collection()
 
 
 def evidence(qrels, runs=RUNS, cutoff=CUTOFF):
-    return evidence_of({name: Run(run) for name, run in runs.items()}, Judgments(qrels), cutoff, DEPTH)
+    return collect_evidence({name: Run(run) for name, run in runs.items()}, Judgments(qrels), cutoff, DEPTH)
 
 
 def means(runs, qrels, pool_cutoff=DEPTH):
@@ -57,7 +57,7 @@ def means(runs, qrels, pool_cutoff=DEPTH):
     drawn, result = GradeDraws(model, N_DRAWS, 0, deep=True), model.evidence
     gain = judgments.grades.astype(float)
     grades = np.broadcast_to(gain[np.maximum(result.level, 0)], (N_DRAWS, len(result))).copy()
-    grades[:, result.unjudged] = gain[drawn.levels.T]
+    grades[:, result.unjudged_positions] = gain[drawn.levels.T]
     ideal = ideal_dcg(drawn.counts, gain, CUTOFF)
     scores = {}
     for place, name in enumerate(result.names):
@@ -146,7 +146,7 @@ def test_few_topics_show_no_selection_for_certain():
 
 def unexplained(qrels, runs):
     result = evidence(qrels, runs)
-    judging = judging_of(result, features_of(result))
+    judging = explain_judging(result, features_of(result))
     return judging.unexplained[(result.level < 0) & result.near].mean()
 
 
@@ -202,7 +202,7 @@ def test_exact_scores_stay_in_a_pool_cut_at_the_cutoff_with_one_run_left_out():
     judgments = Judgments(qrels)
     model = fit_model({name: Run(run) for name, run in RUNS.items()}, judgments, CUTOFF)
     assert model.evidence.depth == CUTOFF
-    complete = np.bincount(model.evidence.topic[model.evidence.unjudged], minlength=N_TOPICS) == 0
+    complete = np.bincount(model.evidence.topic[model.evidence.unjudged_positions], minlength=N_TOPICS) == 0
     counts = GradeDraws(model, N_DRAWS, 0).counts
     assert (counts[:, complete] == model.evidence.counts[complete]).all()
 
@@ -212,7 +212,7 @@ def test_shallow_pools_hide_relevant_documents_and_pools_of_known_depth_do_not()
         judgments = Judgments(qrels)
         model = fit_model({name: Run(run) for name, run in RUNS.items()}, judgments, CUTOFF, pool_cutoff)
         model = fit_evidence(model.evidence, type(model.constants)(hidden=constant))
-        return GradeDraws(model, N_DRAWS, 0).unseen[:, :, 1:].sum() / N_DRAWS
+        return GradeDraws(model, N_DRAWS, 0).unseen_counts[:, :, 1:].sum() / N_DRAWS
 
     shallow, cut = REDUCED["shallow"], shallow_pool({name: RUNS[name] for name in "abd"}, QRELS, cutoff=CUTOFF)
     relevant = (QRELS["label"] > 0).sum()
@@ -248,8 +248,8 @@ def test_uncertainty_of_the_selection_widens_intervals_by_5_to_40_percent(result
 
 def test_the_pull_towards_the_pool_is_the_difference_of_logits_up_to_4():
     model = fit_evidence(UNKNOWN)
-    near = UNKNOWN.near[UNKNOWN.unjudged]
-    topic, unexplained = UNKNOWN.topic[UNKNOWN.unjudged][near], model.shift.parts[: near.sum(), 0]
+    near = UNKNOWN.near[UNKNOWN.unjudged_positions]
+    topic, unexplained = UNKNOWN.topic[UNKNOWN.unjudged_positions][near], model.shift.parts[: near.sum(), 0]
     assert unexplained.min() > 0.1
 
     def pull(move):
@@ -273,9 +273,9 @@ def test_selected_judgments_leave_more_relevant_documents_unseen():
     """The judged share q of relevant documents is lowered to q^(1 + 2 sigma U), with U uniform for each draw."""
     model = fit_evidence(UNKNOWN)
     at_random, selected = (GradeDraws(replace(model, sigma=sigma), MANY, 0) for sigma in (0.0, 1.0))
-    assert selected.unseen.sum() > 1.3 * at_random.unseen.sum() > 0
+    assert selected.unseen_counts.sum() > 1.3 * at_random.unseen_counts.sum() > 0
     topics = slice(0, len(UNKNOWN.topics))
-    result = at_random._retrieved(topics)
+    result = at_random._retrieved_draws(topics)
     overall = at_random._overall([(topics, result)]).judged
     shares = [drawn._judged_share(topics, result.counts, overall) for drawn in (at_random, selected)]
     exponent = (np.log(shares[1]) / np.log(shares[0]))[shares[1] > 0.021]
@@ -291,7 +291,9 @@ def test_a_topic_whose_judged_documents_are_all_relevant_does_not_make_all_other
     pure = pd.concat([qrels[~first], qrels[first].assign(label=1)])
     model = fit_evidence(evidence(pure, {"c": RUNS["c"]}))
     drawn = GradeDraws(model, MANY, 0)
-    of_topic = (model.evidence.topic == 0)[model.evidence.unjudged] & model.evidence.near[model.evidence.unjudged]
+    of_topic = (model.evidence.topic == 0)[model.evidence.unjudged_positions] & model.evidence.near[
+        model.evidence.unjudged_positions
+    ]
     assert 0.3 < drawn.shares[of_topic, 1:].sum(axis=1).mean() < 0.99
 
 
@@ -327,7 +329,7 @@ def test_errors_that_topics_share_do_not_average_out_over_topics(error, sd):
     drawn, without = (
         GradeDraws(replace(model, constants=Constants(**constants)), MANY, 0) for constants in (alone, NOTHING)
     )
-    near = UNKNOWN.near[UNKNOWN.unjudged]
+    near = UNKNOWN.near[UNKNOWN.unjudged_positions]
     share = without.shares[near, 1:].sum(axis=1)
     independent = np.sum(share * (1 - share)) / len(share) ** 2
     variance = (drawn.levels > 0).mean(axis=0).var()
@@ -369,9 +371,9 @@ def test_labels_of_machines_leave_the_shift_of_selected_documents_as_it_is():
     """A label that says that a document is relevant must not pull it down for being above its topic's pool."""
     judgments, labels = left_out("c"), MachineLabels({"exact": QRELS})
     runs = {"c": Run(RUNS["c"])}
-    labelled = fit_evidence(evidence_of(runs, Judgments(judgments), CUTOFF, DEPTH, labels))
-    alone = fit_evidence(evidence_of(runs, Judgments(judgments), CUTOFF, DEPTH))
-    rows = labelled.evidence.unjudged
+    labelled = fit_evidence(collect_evidence(runs, Judgments(judgments), CUTOFF, DEPTH, labels))
+    alone = fit_evidence(collect_evidence(runs, Judgments(judgments), CUTOFF, DEPTH))
+    rows = labelled.evidence.unjudged_positions
     assert (labelled.steps[0].regression.logit(labelled.steps[0].design[rows], labelled.evidence.topic[rows]) > 2).any()
     np.testing.assert_allclose(labelled.shift.parts, alone.shift.parts, atol=1e-9)
 
@@ -396,7 +398,7 @@ PARTLY = RUNS["d"].assign(
 def test_unjudged_documents_of_runs_and_topics_with_many_of_them_are_less_relevant(constant, part, slope, qrels, runs):
     """If documents were selected for judging, their log odds change in proportion to the excess or the strangeness."""
     model = replace(fit_evidence(evidence(qrels, runs)), sigma=1.0)
-    size = model.shift.parts[: np.count_nonzero(model.evidence.near[model.evidence.unjudged]), part]
+    size = model.shift.parts[: np.count_nonzero(model.evidence.near[model.evidence.unjudged_positions]), part]
     change = log_odds(model) - log_odds(model, **{constant: 0.0})
     assert change[size > 0.15].max() < 0.0
     assert (change * size).sum() / (size**2).sum() == pytest.approx(slope, rel=0.25)
@@ -407,7 +409,7 @@ def test_hidden_relevant_documents_are_known_up_to_a_factor():
     judgments = Judgments(REDUCED["shallow"])
     model = fit_model({name: Run(run) for name, run in RUNS.items()}, judgments, CUTOFF)
     unseen = [
-        GradeDraws(replace(model, constants=constants), MANY, 0).unseen[:, :, 1:].sum(axis=(1, 2))
+        GradeDraws(replace(model, constants=constants), MANY, 0).unseen_counts[:, :, 1:].sum(axis=(1, 2))
         for constants in (Constants(), Constants(hidden_sd=0.0))
     ]
     factor = np.log(unseen[0] / unseen[1])
@@ -422,15 +424,15 @@ def test_documents_that_no_run_retrieves_follow_their_gamma_prior_and_poisson_nu
     not_relevant = (qrels["qid"] == "q0") & qrels["docno"].isin(shown["docno"])
     model = fit_evidence(evidence(qrels.assign(label=qrels["label"].where(~not_relevant, 0)), {"c": RUNS["c"]}))
     drawn, poor = GradeDraws(replace(model, sigma=0.0), MANY, 0), model.evidence.topics.index("q0")
-    topics, result = slice(0, N_TOPICS), drawn._retrieved(slice(0, N_TOPICS)).counts
-    overall = drawn._overall([(topics, drawn._retrieved(topics))])
+    topics, result = slice(0, N_TOPICS), drawn._retrieved_draws(slice(0, N_TOPICS)).counts
+    overall = drawn._overall([(topics, drawn._retrieved_draws(topics))])
     share = drawn._judged_share(topics, result, overall.judged)
     level, outside = 1, model.evidence.outside
     inside = result[:, level] + model.evidence.counts[:, level, None] - outside[:, level, None]
     mean = (outside[:, level].sum() + 0.5) / N_TOPICS / overall.mean_share
     prior = mean * (inside / inside.mean(axis=0) + 0.1) / 1.1
     # Bayes' theorem by weighted draws of the rate: the judged ones are Poisson with the rate times the judged share.
-    rng, seen = np.random.default_rng(0), drawn.unseen[:, :, level].mean(axis=0)
+    rng, seen = np.random.default_rng(0), drawn.unseen_counts[:, :, level].mean(axis=0)
     rate = rng.gamma(0.5, prior / 0.5, size=(200, *prior.shape))
     weight = stats.poisson.pmf(outside[:, level, None], rate * share)
     expected = ((weight * rate).sum(axis=0) / weight.sum(axis=0) * (1 - share)).mean(axis=1)
@@ -443,8 +445,8 @@ def test_the_odds_that_a_relevant_document_is_unjudged_have_no_bias_in_topics_wi
     """Their mean over draws is (u + 4(1 - Q))/(j + 4Q), for any number j of judged relevant documents."""
     drawn = GradeDraws(replace(fit_evidence(evidence(REDUCED["thinned"])), sigma=0.0), MANY, 0)
     topics = slice(0, N_TOPICS)
-    levels = drawn._retrieved(topics).counts
-    overall = drawn._overall([(topics, drawn._retrieved(topics))]).judged
+    levels = drawn._retrieved_draws(topics).counts
+    overall = drawn._overall([(topics, drawn._retrieved_draws(topics))]).judged
     share = drawn._judged_share(topics, levels, overall)
     judged = drawn._inside[topics, 1:].sum(axis=1)[:, None]
     unjudged = levels[:, 1:].sum(axis=1)

@@ -11,7 +11,7 @@ from scipy import stats
 
 import vbterrier
 from vbterrier.errors import DegenerateWarning
-from vbterrier.frames.ids import ids_of
+from vbterrier.frames.ids import column_ids
 from vbterrier.unjudged.incomplete import (
     _uniforms,
     budget_pool,
@@ -132,9 +132,9 @@ def test_the_same_seed_gives_the_same_judgments_everywhere():
 
 def test_chances_are_uniform_and_independent_of_each_other():
     n = 20_000
-    docno = ids_of(pd.Series([f"document-{i}" for i in range(n)]), "docno")
-    qid = ids_of(pd.Series(["q1"] * n), "qid")
-    other = ids_of(pd.Series(["q2"] * n), "qid")
+    docno = column_ids(pd.Series([f"document-{i}" for i in range(n)]), "docno")
+    qid = column_ids(pd.Series(["q1"] * n), "qid")
+    other = column_ids(pd.Series(["q2"] * n), "qid")
     drawn = [_uniforms(qid, docno, 1), _uniforms(qid, docno, 2), _uniforms(other, docno, 1)]
     for chances in drawn:
         assert 0 <= chances.min() < chances.max() < 1

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from urn import landing
+from urn import assigned_grades
 
 from vbterrier import read_qrels, read_run
 from vbterrier.errors import InputError, ParameterError
@@ -94,7 +94,7 @@ def score_by_hand(docnos, labels, prior, number):
     left[0] = 10**6
     new = [docno for docno in docnos if docno not in labels]
     drawn = [sum(end <= number[docno] for end in itertools.accumulate(prior[docno][:-1])) for docno in new]
-    grades = {**labels, **dict(zip(new, landing(drawn, left), strict=True))}
+    grades = {**labels, **dict(zip(new, assigned_grades(drawn, left), strict=True))}
     return round(ndcg([grades[docno] for docno in docnos], labels), 11)
 
 

@@ -28,7 +28,7 @@ QREL_LABELS = [2, 1, 1, 0, 0, 0, 2, 1, 0, 0, 1, 2]
 def sequences(prob, strength):
     """Levels of all documents and their probability, the urn drawn ball by ball; own priors read one shared number.
 
-    A block of documents that share their number lands on given levels with the probability that it lies in all their
+    A block of documents that share their number is assigned given levels with the probability that it lies in all their
     intervals.
     """
     u, n_levels = prob.shape
@@ -48,7 +48,7 @@ def sequences(prob, strength):
 
 
 def shared(ends, levels, block):
-    """The probability that one number lies where all documents of a block land on their levels."""
+    """The probability that one number lies where all documents of a block are assigned their levels."""
     return max(min(ends[d, levels[d] + 1] for d in block) - max(ends[d, levels[d]] for d in block), 0.0)
 
 

@@ -56,7 +56,7 @@ def test_judged_rankings_score_as_trec_eval_says(case, k):
 
 def test_a_user_who_surely_stops_reaches_nothing_behind():
     judged = judge({"a": 0, "b": 1, "c": 2}, [*"axcyb"], 5)
-    visits = np.flatnonzero(judged.unjudged[0])[None]
+    visits = np.flatnonzero(judged.unjudged_mask[0])[None]
     sure, nearly = (cascade_increments(judged, visits, np.array([0.0, 0.5, stop])) for stop in (1.0, 1 - 1e-12))
     # c at rank 3 stops everyone: 1/3 from the first unjudged document on, nothing from the second.
     np.testing.assert_allclose([sure.base[0], *sure.lasting[0]], [0.0, 1 / 3, 0.0], atol=1e-15)

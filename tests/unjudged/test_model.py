@@ -26,7 +26,7 @@ from vbterrier.unjudged import EvidenceModel, MachineLabels, draws, fit, fitted,
 from vbterrier.unjudged import estimated as estimated_scores
 from vbterrier.unjudged import model as model_module
 from vbterrier.unjudged.draws import GradeDraws
-from vbterrier.unjudged.evidence import evidence_of
+from vbterrier.unjudged.evidence import collect_evidence
 from vbterrier.unjudged.features import features_of
 from vbterrier.unjudged.groups import N_GROUPS, document_groups
 from vbterrier.unjudged.incomplete import (
@@ -80,7 +80,7 @@ def estimated(run, qrels, cutoff):
 
 
 def evidence(qrels, runs=RUNS, cutoff=10, depth=DEPTH, labels=None):
-    return evidence_of({name: Run(run) for name, run in runs.items()}, Judgments(qrels), cutoff, depth, labels)
+    return collect_evidence({name: Run(run) for name, run in runs.items()}, Judgments(qrels), cutoff, depth, labels)
 
 
 def test_a_regression_is_at_the_maximum_of_its_penalised_likelihood():
@@ -236,7 +236,7 @@ def test_topics_without_a_document_of_the_highest_grade_are_drawn_fewer_of_them(
     model = fit_evidence(few)
     assert [step.intercepts is None for step in model.steps] == [True, False, False]
     normal = replace(model, steps=tuple(step._replace(intercepts=None) for step in model.steps))
-    number = few.topic[few.unjudged]
+    number = few.topic[few.unjudged_positions]
     nothing = np.isin(number, np.flatnonzero(few.counts[:, 3] == 0))
     drawn = [GradeDraws(each, 200, 0).shares[nothing, 3].mean() for each in (normal, model)]
     assert drawn[1] < 0.9 * drawn[0]
@@ -717,8 +717,8 @@ def test_many_scores_are_drawn_once_for_all_statistics_unless_the_disk_is_full(m
     if is_full:
         monkeypatch.setattr(estimated_scores, "TemporaryFile", lambda **_: FullDisk())
     large, calls = fit(run, THIN).run_distribution(run["a"], n_draws=50), []
-    kind, drawn = type(large), type(large)._scored
-    monkeypatch.setattr(kind, "_scored", lambda *options: [calls.append(options), drawn(*options)][1])
+    kind, drawn = type(large), type(large)._score_blocks
+    monkeypatch.setattr(kind, "_score_blocks", lambda *options: [calls.append(options), drawn(*options)][1])
     assert (large.mean == plain.mean).all()
     assert (large.std == plain.std).all()
     assert (large.quantile(0.25) == plain.quantile(0.25)).all()
@@ -747,7 +747,7 @@ def test_blocks_of_topics_are_few_documents_and_change_no_number(monkeypatch):
 def test_numbers_of_documents_below_the_cuts_are_those_of_documents_drawn_one_by_one(names):
     model = fit({name: RUNS[name] for name in names}, THIN).at(10)
     binomial, single = (GradeDraws(model, 2000, 1, deep=deep).counts.astype(float) for deep in (False, True))
-    assert (~model.evidence.near[model.evidence.unjudged]).sum() > 300
+    assert (~model.evidence.near[model.evidence.unjudged_positions]).sum() > 300
     # Means over draws, and the standard deviations of a topic and of the mean over topics.
     assert binomial.mean(axis=0) == pytest.approx(single.mean(axis=0), rel=0.01, abs=0.1)
     assert binomial.mean(axis=(0, 1)) == pytest.approx(single.mean(axis=(0, 1)), rel=0.008)
@@ -758,8 +758,8 @@ def test_numbers_of_documents_below_the_cuts_are_those_of_documents_drawn_one_by
 
 def test_drawn_documents_are_counted_by_topic_and_level():
     model = fit(RUNS, THIN).at(10)
-    topic = model.evidence.topic[model.evidence.unjudged]
-    drawn = GradeDraws(model, 60, 1, deep=True)._retrieved(slice(0, N_TOPICS))
+    topic = model.evidence.topic[model.evidence.unjudged_positions]
+    drawn = GradeDraws(model, 60, 1, deep=True)._retrieved_draws(slice(0, N_TOPICS))
     for at in range(N_TOPICS):
         expected = [(drawn.levels[topic == at] == level).sum(axis=0) for level in range(1, 4)]
         assert (drawn.counts[at, 1:] == expected).all()
@@ -767,7 +767,7 @@ def test_drawn_documents_are_counted_by_topic_and_level():
 
 def test_groups_of_documents_have_their_mean_features_and_the_variance_of_their_logits(monkeypatch):
     model = fit(RUNS, THIN).at(10)
-    unjudged = model.evidence.unjudged
+    unjudged = model.evidence.unjudged_positions
     below, ends = ~model.evidence.near[unjudged], np.searchsorted(model.evidence.topic[unjudged], range(N_TOPICS + 1))
     made, items = document_groups(model, below, ends), unjudged[below]
     topic = model.evidence.topic[items]
@@ -815,12 +815,12 @@ def test_features_are_copied_for_few_documents_at_a_time_and_shifts_are_the_same
     assert (again.shift.kind == plain.kind).all()
     assert np.abs(again.shift.parts - plain.parts).max() < 1e-12
     assert max(sizes) == 64
-    assert sum(sizes) == np.count_nonzero(one.evidence.near[one.evidence.unjudged])
+    assert sum(sizes) == np.count_nonzero(one.evidence.near[one.evidence.unjudged_positions])
 
 
 def test_documents_below_the_cuts_have_the_mean_shift_of_those_of_their_topic_in_the_cuts():
     model = fit(RUNS, THIN).at(10)
-    rows, shift = model.evidence.unjudged, model.shift
+    rows, shift = model.evidence.unjudged_positions, model.shift
     near, topic, parts = model.evidence.near[rows], model.evidence.topic[rows], shift.parts[shift.kind]
     assert not near.all()
     assert (parts[near].std(axis=0) > 0.0)[[0, 1, 2, 4]].all()

@@ -7,7 +7,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from urn import landing, sequences_by_hand
+from urn import assigned_grades, sequences_by_hand
 
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.frames.ranking import Run
@@ -40,7 +40,7 @@ def by_hand(judged, metric, probs, strength, topic, order):
     outcome = {}
     for sequence, chance in sequences_by_hand(np.broadcast_to(probs, (len(order), len(probs))), strength).items():
         levels = judged.levels[topic].copy()
-        levels[order] = landing(sequence, left) if metric.has_ideal else sequence
+        levels[order] = assigned_grades(sequence, left) if metric.has_ideal else sequence
         if parts.score is None:
             score = sum(u * parts.gain[v] for u, v in zip(parts.unit[topic], levels, strict=True) if v >= 0)
         else:
@@ -72,7 +72,7 @@ def test_every_metric_equals_the_process_followed_by_hand(metric, strength, cuto
 @pytest.mark.parametrize("metric", [NDCG(), AP()], ids=repr)
 def test_the_order_of_the_papers_code_is_that_of_docnos(metric):
     distribution = bootstrap_distribution(RUN, QRELS, 7, prior="pool", metric=metric, compat="ecir23", method="exact")
-    judged = Judgments(QRELS).judge(Run(RUN), 7).regraded(np.arange(4))
+    judged = Judgments(QRELS).judge(Run(RUN), 7).with_grades(np.arange(4))
     # u1, u2, u5, u9 stand at ranks 3, 7, 5, 1.
     outcome = by_hand(judged, metric, distribution.prob[0], math.inf, 0, [2, 6, 4, 0])
     values, probs = distribution.atoms("q1")
@@ -169,7 +169,7 @@ def test_numbers_of_any_make(dtype):
     assert distribution.prob[0, 0] == pytest.approx([0.75, 0.125, 0.125])
 
 
-def test_a_grade_between_those_of_the_qrels_cannot_be_landed_on():
+def test_a_grade_between_those_of_the_qrels_cannot_be_assigned():
     gap = QRELS.assign(label=QRELS["label"] * 2)
     with pytest.raises(InputError, match="a grade that qrels do not hold; they hold 0, 2, 4"):
         bootstrap_distribution(probabilities([0.5, 0.5]), gap, 7, prior="column")

@@ -21,7 +21,7 @@ from typer import Option
 
 import vbterrier
 from vbterrier.cli import comparison, evaluation, judging, preparation, queries
-from vbterrier.cli.commands import Command, CommandGroup, example_of, restored_logging, shared, show_log
+from vbterrier.cli.commands import Command, CommandGroup, help_example, restored_logging, show_log, with_common_options
 from vbterrier.cli.options import VERBOSE
 from vbterrier.cli.output import SAID, in_options
 from vbterrier.errors import DegenerateWarning, ParameterError, VBTerrierError, encodable, nearest, printable
@@ -63,8 +63,8 @@ def _root(
 for group in ("Start", "Evaluate", "Decide", "Entities"):
     for module in (evaluation, comparison, judging, preparation):
         for command in module.COMMANDS.get(group, ()):
-            made = shared(command, answers=module is not preparation)
-            app.command(cls=Command, rich_help_panel=group, epilog=example_of(command.__name__))(made)
+            made = with_common_options(command, answers=module is not preparation)
+            app.command(cls=Command, rich_help_panel=group, epilog=help_example(command.__name__))(made)
 app.add_typer(preparation.app, rich_help_panel="Queries")
 app.add_typer(queries.app, rich_help_panel="Queries")
 
@@ -119,11 +119,11 @@ def _counted_warnings() -> Iterator[None]:
     """Write the warnings that the answer has not shown, one for each cause, at the end: the verdict comes first."""
     messages: list[str] = []
 
-    def kept(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+    def keep_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
         if issubclass(category, DegenerateWarning):
             messages.append(_line(message))
 
-    warnings.showwarning = kept
+    warnings.showwarning = keep_warning
     shown: set[str] = set()
     token = SAID.set(shown)
     try:

@@ -17,7 +17,7 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from vbterrier.cli.options import Digits, Json, MaxBytes, Quiet, Verbose
 from vbterrier.cli.output import COMMAND, SHOWN
-from vbterrier.errors import ParameterError, issued, printable
+from vbterrier.errors import ParameterError, collect_warnings, printable
 from vbterrier.log import NAME
 from vbterrier.remedies import Call, Interface, interface
 
@@ -53,7 +53,7 @@ class _Lines(StreamHandler):
 _KINDS = {Path: "FILE", int: "N", float: "X", str: "TEXT"}
 
 
-def _worded(parameters: Sequence[Any]) -> list[Any]:
+def _with_metavars(parameters: Sequence[Any]) -> list[Any]:
     """Parameters of Typer whose help names no type of Python, as releases from 0.29 do."""
     for each in parameters:
         if isinstance(each, TyperOption) and each.metavar is None and hasattr(each, "type_descriptor"):
@@ -135,7 +135,7 @@ EXAMPLES = {
 }
 
 
-def example_of(command: str) -> str:
+def help_example(command: str) -> str:
     """The last line of the help of a command, such as ``"score"`` or ``"queries power"``."""
     return f"Example: {EXAMPLES[command]}"
 
@@ -196,7 +196,7 @@ class Command(TyperCommand):
         options = {each.name: each.opts[0] for each in self.params if each.name and each.opts[0].startswith("-")}
         token = COMMAND.set(self)
         try:
-            with issued() as messages:
+            with collect_warnings() as messages:
                 call = Call(" ".join(["vbterrier", *_path(ctx)]), _words(ctx, self.params), options, messages)
                 with interface(Interface({}, options, call)):
                     return super().invoke(ctx)
@@ -204,7 +204,7 @@ class Command(TyperCommand):
             COMMAND.reset(token)
 
     def get_params(self, ctx: Any) -> list[Any]:  # noqa: D102 - of Typer
-        return _worded(super().get_params(ctx))
+        return _with_metavars(super().get_params(ctx))
 
 
 class CommandGroup(TyperGroup):
@@ -230,10 +230,10 @@ class CommandGroup(TyperGroup):
             formatter.write(f"\n{self.epilog}\n")
 
     def get_params(self, ctx: Any) -> list[Any]:  # noqa: D102 - of Typer
-        return _worded(super().get_params(ctx))
+        return _with_metavars(super().get_params(ctx))
 
 
-def shared(function: Callable[..., None], *, answers: bool = False) -> Callable[..., None]:
+def with_common_options(function: Callable[..., None], *, answers: bool = False) -> Callable[..., None]:
     """Add the options of all commands: ``--verbose``, ``--max-bytes``, and ``--digits`` if the command has a format.
 
     ``answers``: also ``--quiet`` and ``--json``, for commands whose results have an answer.

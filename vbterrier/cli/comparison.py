@@ -54,9 +54,9 @@ def compare(
     from vbterrier.evaluate.comparison import compare as compare_systems
 
     style = require_format(style, output)
-    judged = option.judgments_of(qrels, negative, unit, measures or (), contradictions)
+    judged = option.qrels_input(qrels, negative, unit, measures or (), contradictions)
     data: dict[str, Any] = {"qrels": judged, "intents": intents, "tags": tags, "subtopics": subtopics}
-    data |= {"labels": option.labels_of(labels), "pool_cutoff": pool_cutoff}
+    data |= {"labels": option.label_paths(labels), "pool_cutoff": pool_cutoff}
     if values is not None and (runs or any(value is not None for value in data.values())):
         raise ParameterError(
             "--values has scores already: leave out runs, --qrels, --intents, --tags, --labels, --pool-cutoff and "
@@ -141,7 +141,7 @@ def table(
     from vbterrier.evaluate.inputs import named_systems, split_runs
     from vbterrier.evaluate.scores import score
     from vbterrier.evaluate.verdicts import better
-    from vbterrier.frames.contracts import systems_of
+    from vbterrier.frames.contracts import system_items
     from vbterrier.frames.systems import ONE
     from vbterrier.measures.linking import LinkingMeasure
     from vbterrier.measures.text import measures_from
@@ -155,9 +155,9 @@ def table(
     tested = [measure for measure in measures if measure not in unordered]
     if not tested:
         raise ParameterError(f"--measure: wanted one by which runs are better or worse, beside {', '.join(unordered)}")
-    judged = option.judgments_of(qrels, negative, unit, measures, contradictions)
+    judged = option.qrels_input(qrels, negative, unit, measures, contradictions)
     data = Data(
-        labels=option.labels_of(labels),
+        labels=option.label_paths(labels),
         pool_cutoff=pool_cutoff,
         subtopics=subtopics,
         on_topics=on_topics,
@@ -171,7 +171,7 @@ def table(
     shown = option.shown_names(names)
     # Answers of linkers have their own reader.
     is_linking = all(isinstance(measure, LinkingMeasure) for measure in measures_from(*measures))
-    systems = dict(systems_of(named_systems(runs))) if is_linking else split_runs(runs, system, extra=False)
+    systems = dict(system_items(named_systems(runs))) if is_linking else split_runs(runs, system, extra=False)
     if odd := [name for name in shown if name not in systems]:
         raise ParameterError(
             f"--name: no system {odd[0]!r}, found {examples(list(systems))}.{nearest(odd[0], systems)}"
@@ -216,7 +216,7 @@ def gate(
     guarantee: Annotated[
         str,
         Option(
-            autocompletion=option.completed(("mean+losses", "any")),
+            autocompletion=option.value_completer(("mean+losses", "any")),
             help="Criteria of PASS: mean+losses (the mean, and the share of large losses) or any (the mean alone, with "
             "limits for any distribution of differences).",
         ),
@@ -232,7 +232,7 @@ def gate(
     covariate: Annotated[
         str | None,
         Option(
-            autocompletion=option.completed(("labels", "earlier")),
+            autocompletion=option.value_completer(("labels", "earlier")),
             help="Covariate that narrows limits: labels (differences by --labels) or earlier (column of --queries).",
         ),
     ] = None,
@@ -264,7 +264,7 @@ def gate(
         Option(
             "--format",
             "-f",
-            autocompletion=option.completed(("table", "markdown", "json", "junit")),
+            autocompletion=option.value_completer(("table", "markdown", "json", "junit")),
             help="table, markdown, json or junit.",
         ),
     ] = "table",
@@ -298,12 +298,12 @@ def gate(
         look=look,
         daily=daily,
         covariate=covariate,
-        guardrails=option.guardrails_of(guardrail),
+        guardrails=option.parse_guardrails(guardrail),
     )
     settings: dict[str, Any] = {"budget": budget}
-    rated: dict[str, Any] = {"scale": option.scale_of(scale), "unit": unit}
+    rated: dict[str, Any] = {"scale": option.parse_scale(scale), "unit": unit}
     settings["data"] = Data(
-        labels=option.labels_of(labels),
+        labels=option.label_paths(labels),
         pool_cutoff=pool_cutoff,
         queries=queries,
         duplicates=duplicates,
@@ -433,7 +433,7 @@ def report(
         ),
         baseline=option.only("--baseline", baseline),
         data=Data(
-            labels=option.labels_of(labels),
+            labels=option.label_paths(labels),
             pool_cutoff=pool_cutoff,
             subtopics=subtopics,
             topics=topics,
@@ -463,7 +463,7 @@ def link(
     unanswered: Annotated[
         str,
         Option(
-            autocompletion=option.completed(("nothing", "nil")),
+            autocompletion=option.value_completer(("nothing", "nil")),
             help="Queries without an answer: nothing (neither link nor NIL) or nil.",
         ),
     ] = "nothing",
@@ -471,21 +471,21 @@ def link(
         str,
         Option(
             "--multiple-answers",
-            autocompletion=option.completed(("raise", "any")),
+            autocompletion=option.value_completer(("raise", "any")),
             help="Queries with several correct entities: raise or any.",
         ),
     ] = "raise",
     ids: Annotated[
         str | None,
         Option(
-            autocompletion=option.completed(("wikidata", "dbpedia", "wikipedia_title", "wikipedia_id")),
+            autocompletion=option.value_completer(("wikidata", "dbpedia", "wikipedia_title", "wikipedia_id")),
             help="The id space of all entities: wikidata, dbpedia, wikipedia_title or wikipedia_id.",
         ),
     ] = None,
     match: Annotated[
         str | None,
         Option(
-            autocompletion=option.completed(("strong", "weak")),
+            autocompletion=option.value_completer(("strong", "weak")),
             help="Evaluate mentions that systems find themselves, spans and entities: strong (equal) or weak.",
         ),
     ] = None,
@@ -502,13 +502,13 @@ def link(
     """Report precision, recall and F1 of entity linking with NIL, and compare systems by swapped answers."""
     from vbterrier.evaluate.inputs import named_systems
     from vbterrier.frames import read_answers, read_entity_links
-    from vbterrier.frames.contracts import systems_of
+    from vbterrier.frames.contracts import system_items
     from vbterrier.frames.files.entity_links import linked_mentions
 
     style = require_format(style, output)
     options: dict[str, Any] = {"nil": nil, "inference": Inference(level=level, n_resamples=resamples, seed=seed)}
     read = read_answers if match is None else read_entity_links
-    systems = {name: read(path, ids=ids) for name, path in systems_of(named_systems(answers))}
+    systems = {name: read(path, ids=ids) for name, path in system_items(named_systems(answers))}
     if n_best != 1 and match is None:
         raise ParameterError("--n-best applies to --match")
     # Words of a mention with different links mean another mention in gold standards than in answers.

@@ -90,7 +90,7 @@ def score(
     pool: Annotated[
         str,
         Option(
-            autocompletion=option.completed(("query", "collection")),
+            autocompletion=option.value_completer(("query", "collection")),
             help="With --intents: query (means over queries), or collection (joint intents of all).",
         ),
     ] = "query",
@@ -107,7 +107,7 @@ def score(
     perturb: Annotated[
         list[str] | None,
         Option(
-            autocompletion=option.completed(PERTURBATIONS),
+            autocompletion=option.value_completer(PERTURBATIONS),
             help=f"Perturbation of replicas: {', '.join(PERTURBATIONS)}; repeatable.",
         ),
     ] = None,
@@ -136,8 +136,8 @@ def score(
     from vbterrier.evaluate.inputs import intents_and_tags, named_systems
     from vbterrier.evaluate.intents import MEASURES, IntentOptions, evaluate_intents
     from vbterrier.evaluate.scores import score as score_runs
-    from vbterrier.frames.contracts import systems_of
-    from vbterrier.frames.named import named
+    from vbterrier.frames.contracts import system_items
+    from vbterrier.frames.named import named_frame
 
     style = require_format(style, output)
     if qrels is None and intents is None:
@@ -157,14 +157,14 @@ def score(
                 raise ParameterError(f"{name}: wanted --qrels; score against intents alone without it")
         options = IntentOptions(n_replicas=replicas, pool=pool, parts=parts)
         if perturb:
-            options = replace(options, perturb=[perturbation_of(text) for text in perturb])
+            options = replace(options, perturb=[parse_perturbation(text) for text in perturb])
         data = Data(on_topics=on_topics, duplicates=duplicates, system=system)
         settings: dict[str, Any] = {"data": data, "inference": inference, "execution": execution}
         intent_source, tag_source = intents_and_tags(intents, tags)
-        frame = named("intents", intent_source)
+        frame = named_frame("intents", intent_source)
         topics = frame[["qid"]].drop_duplicates().assign(query="")
         scores = evaluate_intents(
-            dict(systems_of(named_systems(runs))),
+            dict(system_items(named_systems(runs))),
             topics,
             intents=frame,
             tagger=tag_source,
@@ -179,7 +179,7 @@ def score(
         if replicas:
             raise ParameterError(f"--replicas: {remedy}; score against judgments in a separate call")
         data = Data(
-            labels=option.labels_of(labels),
+            labels=option.label_paths(labels),
             model=model,
             pool_cutoff=pool_cutoff,
             subtopics=subtopics,
@@ -188,7 +188,7 @@ def score(
             duplicates=duplicates,
             system=system,
         )
-        judged = option.judgments_of(qrels, negative, unit, measures or (), contradictions)
+        judged = option.qrels_input(qrels, negative, unit, measures or (), contradictions)
         settings = {"data": data, "inference": inference, "execution": execution}
         scores = score_runs(runs, judged, measures or (), intents=intents, tags=tags, **settings)
     deliver(scores, style, output, topics=per_query)
@@ -201,7 +201,7 @@ def rank(
     uncertainty: Annotated[
         str,
         Option(
-            autocompletion=option.completed(("unjudged", "topics", "both")),
+            autocompletion=option.value_completer(("unjudged", "topics", "both")),
             help="Source of uncertainty: unjudged (documents), topics or both.",
         ),
     ] = "unjudged",
@@ -233,7 +233,7 @@ def rank(
         uncertainty=uncertainty,
         baseline=option.only("--baseline", baseline),
         data=Data(
-            labels=option.labels_of(labels),
+            labels=option.label_paths(labels),
             model=model,
             pool_cutoff=pool_cutoff,
             queries=queries,
@@ -247,7 +247,7 @@ def rank(
     deliver(ranking, style, output, pairs=pairs)
 
 
-def perturbation_of(text: str) -> Any:
+def parse_perturbation(text: str) -> Any:
     """Return a perturbation from ``name`` or ``name=value``."""
     name, equals, value = text.partition("=")
     if name not in PERTURBATIONS:
@@ -308,7 +308,7 @@ def track(
     uncertainty: Annotated[
         str,
         Option(
-            autocompletion=option.completed(("unjudged", "topics", "both", "collections")),
+            autocompletion=option.value_completer(("unjudged", "topics", "both", "collections")),
             help="Source of uncertainty: unjudged, topics, both or collections.",
         ),
     ] = "both",
@@ -320,7 +320,9 @@ def track(
         str,
         Option(
             "--show",
-            autocompletion=option.completed(("systems", "ranks", "collections", "reusability", "judges", "batch")),
+            autocompletion=option.value_completer(
+                ("systems", "ranks", "collections", "reusability", "judges", "batch")
+            ),
             help="Show one table: systems, ranks, collections, reusability, judges or batch.",
         ),
     ] = "",
@@ -361,11 +363,11 @@ def track(
         budget=JudgingBudget(budget, quota, price),
         uncertainty=uncertainty,
         data=Data(
-            labels=option.labels_of(labels),
+            labels=option.label_paths(labels),
             on_topics=on_topics,
             duplicates=duplicates,
             system=system,
-            scale=option.scale_of(scale),
+            scale=option.parse_scale(scale),
             pool_cutoff=pool,
         ),
         inference=Inference(n_draws=draws, level=level, seed=seed),

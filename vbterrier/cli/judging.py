@@ -12,7 +12,7 @@ from typer import Argument, Option
 import vbterrier
 from vbterrier.cli import options as option
 from vbterrier.cli.options import Format, Output
-from vbterrier.cli.output import agreement_sentence, answer_of, deliver, require_format, save_page
+from vbterrier.cli.output import agreement_sentence, deliver, frame_answer, require_format, save_page
 from vbterrier.cli.output import show as show_answer
 from vbterrier.errors import ParameterError, choice, printable
 from vbterrier.frames.answer import Answer
@@ -85,7 +85,7 @@ def judge(
         difference=(pair[0], pair[1]) if pair else None,
         look=look,
         data=Data(
-            labels=option.labels_of(labels),
+            labels=option.label_paths(labels),
             model=model,
             pool_cutoff=pool_cutoff,
             on_topics=on_topics,
@@ -101,7 +101,7 @@ def judge(
         show_answer(replace(answer, evidence=()), body, rows=plan.documents)
         return
     shown = plan.documents[["qid", "docno", "reason"]] if style == "table" else plan.documents
-    body = tables.rendered(shown, style, caption=[plan.summary()], label="tab:judge")
+    body = tables.format_table(shown, style, caption=[plan.summary()], label="tab:judge")
     show_answer(answer, body, style, rows=plan.documents, evidence=False)
 
 
@@ -122,7 +122,7 @@ def _list_topics(
     from vbterrier.report import tables
     from vbterrier.unjudged.judge_next import write_judging
 
-    named = option.labels_of(labels)
+    named = option.label_paths(labels)
     if not named:
         raise ParameterError("--complete: wanted --labels, those of the judges that will be audited")
     cutoff = measure_with_distribution(measure).cutoff
@@ -140,7 +140,7 @@ def _list_topics(
     if call is not None:
         answer = replace(answer, next=call.again(output="judge.tsv"))
     shown = plan[["qid", "docno", "reason"]] if style == "table" else plan
-    show_answer(answer, tables.rendered(shown, style, caption=[summary], label="tab:judge"), style, rows=plan)
+    show_answer(answer, tables.format_table(shown, style, caption=[summary], label="tab:judge"), style, rows=plan)
 
 
 def audit(
@@ -175,7 +175,7 @@ def audit(
     show: Annotated[
         str | None,
         Option(
-            autocompletion=option.completed(
+            autocompletion=option.value_completer(
                 (
                     "verdicts",
                     "comparison",
@@ -220,7 +220,7 @@ def audit(
     result = vbterrier.evaluate.audit_judge(
         runs,
         qrels,
-        labels=option.labels_of(judge, "--judge"),
+        labels=option.label_paths(judge, "--judge"),
         baseline=option.only("--baseline", baseline),
         families={run: name for names, _, name in pairs for run in names.split(",")},
         cutoff=cutoff,
@@ -228,7 +228,7 @@ def audit(
         budget=budget,
         inference=Inference(level=level, seed=seed),
         data=Data(
-            scale=option.scale_of(scale),
+            scale=option.parse_scale(scale),
             unit=unit,
             pool_cutoff=pool_cutoff,
             on_topics=on_topics,
@@ -261,7 +261,7 @@ def agreement(
     weights: Annotated[
         str | None,
         Option(
-            autocompletion=option.completed(("linear", "quadratic")),
+            autocompletion=option.value_completer(("linear", "quadratic")),
             help="Weights of Cohen's kappa: linear or quadratic.",
         ),
     ] = None,
@@ -275,11 +275,11 @@ def agreement(
     from vbterrier.unjudged.pool import MachineLabels
 
     style = require_format(style, output)
-    every = MachineLabels(option.labels_of(labels, "LABELS"))
+    every = MachineLabels(option.label_paths(labels, "LABELS"))
     wide = every.frame().pivot(index=["qid", "docno"], columns="name", values="grade")[every.names].dropna()
     result = vbterrier.stats.judge_agreement(wide, weights=weights, level=level, n_resamples=resamples, seed=seed)
     caption = ["Agreement of judges beyond chance."]
-    answer = answer_of(agreement_sentence(result.iloc[0]))
+    answer = frame_answer(agreement_sentence(result.iloc[0]))
     deliver(result, style, output, answer=answer, rows=result, caption=caption, label="tab:agreement")
 
 
@@ -293,7 +293,7 @@ def powered(
     target: Annotated[
         str,
         Option(
-            autocompletion=option.completed(("population", "these")),
+            autocompletion=option.value_completer(("population", "these")),
             help="Queries of the mean: population (from which these are drawn) or these.",
         ),
     ] = "population",
@@ -325,7 +325,7 @@ def powered(
         result,
         style,
         output,
-        answer=answer_of(*_powered_sentences(result)),
+        answer=frame_answer(*_powered_sentences(result)),
         rows=result,
         caption=["Prediction-powered means."],
         label="tab:powered",
@@ -334,14 +334,14 @@ def powered(
 
 def _powered_sentences(result: pd.DataFrame) -> Iterator[str]:
     """A sentence for each label and the score that predicts it: the highest estimates with their intervals."""
-    from vbterrier.evaluate.verdicts import counted, name_list
+    from vbterrier.evaluate.verdicts import count_range_text, name_list
 
     for (measure, label), rows in result.groupby(["measure", "label"], sort=False):
         first, *others = rows.sort_values("value", ascending=False, kind="stable").to_dict("records")
         level, verb = f"{100 * first['level']:g}% interval ", "is" if " - " in first["name"] else "scores"
         estimates = [f"{printable(first['name'])} {verb} {_estimate(first, level)}"]
         estimates += [f"{printable(row['name'])} {_estimate(row)}" for row in others]
-        n_labelled, n = (counted(rows[column], "query") for column in ("n_labelled", "n_qids"))
+        n_labelled, n = (count_range_text(rows[column], "query") for column in ("n_labelled", "n_qids"))
         yield f"By {label}, from labels of {n_labelled} and {measure} of {n}, {name_list(estimates)}."
 
 

@@ -23,7 +23,7 @@ Qrels = Annotated[Path, Option("--qrels", "-q", help=_QRELS)]
 QrelsIfAny = Annotated[Path | None, Option("--qrels", "-q", help=_QRELS)]
 
 
-def completed(legal: Iterable[str]) -> Callable[[str], list[str]]:
+def value_completer(legal: Iterable[str]) -> Callable[[str], list[str]]:
     """Return a function that completes a value in a shell; legal values are literal, to import nothing for them."""
     return lambda incomplete: [value for value in legal if value.startswith(incomplete)]
 
@@ -64,14 +64,14 @@ Unit = Annotated[
 Negative = Annotated[
     str,
     Option(
-        autocompletion=completed(("nonrelevant", "unjudged")),
+        autocompletion=value_completer(("nonrelevant", "unjudged")),
         help="Meaning of labels below 0 in --qrels: nonrelevant, or unjudged (dropped).",
     ),
 ]
 Contradictions = Annotated[
     str,
     Option(
-        autocompletion=completed(("error", "first", "last", "max")),
+        autocompletion=value_completer(("error", "first", "last", "max")),
         help="Documents with several labels in --qrels: error (refuse them), or their first, last or max label.",
     ),
 ]
@@ -115,14 +115,14 @@ Unjudged = Annotated[
 OnTopics = Annotated[
     str,
     Option(
-        autocompletion=completed(TOPICS),
+        autocompletion=value_completer(TOPICS),
         help="Topics to evaluate: same (refuse runs with different topics), all (missing topics score 0) or common.",
     ),
 ]
 Duplicates = Annotated[
     str,
     Option(
-        autocompletion=completed(("error", "first", "everywhere")),
+        autocompletion=value_completer(("error", "first", "everywhere")),
         help="Duplicate documents of a topic: error (refused up to the rank that measures need), everywhere (refused "
         "at any rank), or first (keep the best rank).",
     ),
@@ -142,28 +142,28 @@ Baseline = Annotated[list[str] | None, Option(help="Name of the run to compare a
 Test = Annotated[
     str,
     Option(
-        autocompletion=completed(TESTS),
+        autocompletion=value_completer(TESTS),
         help="Significance test: moderated (t), t, randomisation, wilcoxon or bootstrap.",
     ),
 ]
 Correction = Annotated[
     str,
     Option(
-        autocompletion=completed(CORRECTIONS),
+        autocompletion=value_completer(CORRECTIONS),
         help="Correction for multiple tests: bonferroni, holm, bh, max-t, none; auto is max-t if the test resamples.",
     ),
 ]
 Family = Annotated[
     str,
     Option(
-        autocompletion=completed(FAMILIES),
+        autocompletion=value_completer(FAMILIES),
         help="Tests that are corrected together: measure (those of one measure) or all (those of all measures).",
     ),
 ]
 Interval = Annotated[
     str,
     Option(
-        autocompletion=completed(INTERVALS),
+        autocompletion=value_completer(INTERVALS),
         help="Intervals of means over topics: unseen, percentile, bca, studentised, poisson, normal or bounded.",
     ),
 ]
@@ -183,7 +183,7 @@ Format = Annotated[
     Option(
         "--format",
         "-f",
-        autocompletion=completed(("table", "csv", "json", "latex", "markdown")),
+        autocompletion=value_completer(("table", "csv", "json", "latex", "markdown")),
         help="table (as wide as the terminal), csv or json (all columns), latex or markdown.",
     ),
 ]
@@ -204,7 +204,7 @@ Quiet = Annotated[bool, Option("--quiet", help="Print the verdict alone.")]
 Json = Annotated[bool, Option("--json", help="Print the answer as JSON: verdict, caveats, next step and rows.")]
 
 
-def scale_of(text: str | None) -> tuple[int, int] | None:
+def parse_scale(text: str | None) -> tuple[int, int] | None:
     """Return the smallest and the largest rating of ``--scale``."""
     if text is None:
         return None
@@ -234,7 +234,7 @@ def shown_names(names: Sequence[str] | None) -> dict[str, str]:
     return dict(name.split("=", 1) for name in names or ())
 
 
-def judgments_of(
+def qrels_input(
     qrels: Path | None, negative: str, unit: float = 1.0, measures: Sequence[str] = (), contradictions: str = "error"
 ) -> Any:
     """Qrels as a path, or as a frame if labels below 0 mean that documents are unjudged, or labels are fractions."""
@@ -251,7 +251,7 @@ def judgments_of(
     return evaluated_qrels(qrels, negative=negative, contradictions=contradictions, unit=unit)
 
 
-def labels_of(texts: list[Path] | None, flag: str = "--labels") -> list[Path] | dict[str, str] | None:
+def label_paths(texts: list[Path] | None, flag: str = "--labels") -> list[Path] | dict[str, str] | None:
     """Return paths of labels, by name if one is given as NAME=PATH; a file's name may contain ``=``."""
     from vbterrier.frames.files.source import is_there
 
@@ -285,7 +285,7 @@ def only(option: str, values: Sequence[str] | None) -> str | None:
     return values[0] if values else None
 
 
-def guardrails_of(values: list[str] | None) -> dict[str, float] | None:
+def parse_guardrails(values: list[str] | None) -> dict[str, float] | None:
     """Measures and margins of --guardrail MEASURE=MARGIN."""
     if not values:
         return None

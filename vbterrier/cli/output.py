@@ -51,24 +51,24 @@ def in_options(message: str, command: Any, arguments: Sequence[str]) -> str:
         command = commands[called]
     options = {each.name: each.opts[0] for each in command.params if each.opts[0].startswith("-")}
 
-    def option_of(name: str) -> str | None:
+    def option_name(name: str) -> str | None:
         return next(
             (options[each] for each in (name, _OPTIONS.get(name), name.removeprefix("n_")) if each in options), None
         )
 
-    def worded(match: re.Match[str]) -> str:
-        option, after = option_of(match[1]), match[2]
+    def replace_parameter(match: re.Match[str]) -> str:
+        option, after = option_name(match[1]), match[2]
         return match[0] if option is None else f"{option}=" if after and after not in _ENDS else option
 
-    def unwrapped(match: re.Match[str]) -> str:
-        option, value = option_of(match[1]), match[2]
+    def replace_setting(match: re.Match[str]) -> str:
+        option, value = option_name(match[1]), match[2]
         return match[0] if option is None else f"{option}={value}" if value else option
 
     def of_part(match: re.Match[str]) -> str:
-        option = option_of(match[1])
+        option = option_name(match[1])
         return match[0] if option is None else f"{option} {match[2]}="
 
-    text = _PARAMETER.sub(worded, _SETTING.sub(unwrapped, _PART.sub(of_part, message)))
+    text = _PARAMETER.sub(replace_parameter, _SETTING.sub(replace_setting, _PART.sub(of_part, message)))
     for each in command.params:
         if getattr(each, "is_flag", False):
             text = text.replace(f"{each.opts[0]}=True", each.opts[0])
@@ -77,16 +77,16 @@ def in_options(message: str, command: Any, arguments: Sequence[str]) -> str:
 
 def require_format(style: str, output: Path | None = None) -> str:
     """Return the output format, which the name of an output file decides."""
-    from vbterrier.report.paper import style_of
+    from vbterrier.report.paper import suffix_format
     from vbterrier.report.tables import FORMATS
 
     if style not in FORMATS:
         raise ParameterError(f"--format {style}: wanted one of {', '.join(FORMATS)}")
     if output is None:
         return style
-    if style not in ("table", style_of(output)):
-        raise ParameterError(f"--format {style}: {output} asks for {style_of(output)}; leave one of them out")
-    return style_of(output)
+    if style not in ("table", suffix_format(output)):
+        raise ParameterError(f"--format {style}: {output} asks for {suffix_format(output)}; leave one of them out")
+    return suffix_format(output)
 
 
 def deliver(
@@ -122,7 +122,7 @@ def deliver(
     show(answer, text, style, rows=frame, evidence=evidence, is_answered=True)
 
 
-def answer_of(verdict: str, *reasons: str) -> Answer:
+def frame_answer(verdict: str, *reasons: str) -> Answer:
     """The answer of a command whose result is a frame; warnings are its caveats."""
     call = call_in_use()
     caveats = with_warnings((), [] if call is None else call.warnings)
@@ -132,11 +132,11 @@ def answer_of(verdict: str, *reasons: str) -> Answer:
 
 def agreement_sentence(row: Any, noun: str = "document") -> str:
     """The verdict on judges: a statistic of their agreement on items, of which ``noun`` is one, with its interval."""
-    from vbterrier.frames.notebook import counted
+    from vbterrier.frames.notebook import count_text
 
     ends = f" ({100 * row['level']:g}% interval {row['low']:.3f} to {row['high']:.3f})"
     verdict = f"{row['statistic']} of {printable(row['judges'])} is {row['value']:.3f}"
-    return f"{verdict}{'' if math.isnan(row['low']) else ends} over {counted(int(row['n_items']), noun)}."
+    return f"{verdict}{'' if math.isnan(row['low']) else ends} over {count_text(int(row['n_items']), noun)}."
 
 
 def show(
@@ -154,28 +154,32 @@ def show(
     ``rows``: the frame that JSON has under this name. ``evidence``: False if the text has the evidence.
     ``is_answered``: True if the text has the answer in LaTeX and Markdown.
     """
-    from vbterrier.report.tables import PAPERS, WIDTH, prose, rendered, with_answer
+    from vbterrier.report.tables import PAPERS, WIDTH, format_table, prose, with_answer
 
     if SHOWN.get() == "json":
-        more = {} if rows is None else {"rows": json.loads(rendered(rows, "json"))}
+        more = {} if rows is None else {"rows": json.loads(format_table(rows, "json"))}
         echo(json.dumps({**answer.record(), **more}, indent=2, ensure_ascii=False), folds=False)
         return
     if SHOWN.get() != "quiet" and style != "table":
         echo(with_answer(body, answer, style) if style in PAPERS and not is_answered else body)
         return
 
-    def folded(text: str) -> str:
+    def fold_prose(text: str) -> str:
         return prose(in_options(text, COMMAND.get(), ()) if COMMAND.get() is not None else text, WIDTH.get())
 
     head = answer.verdict if SHOWN.get() else answer.head()
     # The mark counts in the width of the first line.
-    head = _marked(folded(f"{MARKS[answer.decision]} {head}"), answer.decision) if answer.decision else folded(head)
+    head = (
+        _colour_mark(fold_prose(f"{MARKS[answer.decision]} {head}"), answer.decision)
+        if answer.decision
+        else fold_prose(head)
+    )
     if SHOWN.get():
         echo(head, folds=False)
         return
     # A command that is folded would not run as printed.
     lines = answer.foot(evidence=evidence).split("\n")
-    below = "\n".join(line if line.startswith("Next: ") else folded(line) for line in lines)
+    below = "\n".join(line if line.startswith("Next: ") else fold_prose(line) for line in lines)
     parts = [head, picture, prose(body, WIDTH.get()).strip("\n"), below]
     echo("\n\n".join(filter(None, parts)), folds=False)
     call = call_in_use()
@@ -184,7 +188,7 @@ def show(
         printed |= {text_key(in_options(printable(text), command, ()) if command else text) for text in call.warnings}
 
 
-def _marked(text: str, decision: str) -> str:
+def _colour_mark(text: str, decision: str) -> str:
     """A text that begins with a mark and a decision, both in colour on a terminal that has colours."""
     if sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb":
         marked = f"{MARKS[decision]} {decision}"

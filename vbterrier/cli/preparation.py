@@ -15,9 +15,9 @@ from typer import Argument, Option
 
 import vbterrier
 from vbterrier.cli import options as option
-from vbterrier.cli.commands import Command, CommandGroup, example_of, shared
+from vbterrier.cli.commands import Command, CommandGroup, help_example, with_common_options
 from vbterrier.cli.options import Format
-from vbterrier.cli.output import agreement_sentence, answer_of, echo, require_format, show
+from vbterrier.cli.output import agreement_sentence, echo, frame_answer, require_format, show
 from vbterrier.errors import InputError, ParameterError, choice, examples, warn
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ Out = Annotated[Path, Option("--output", "-o", help="The file to write; .gz comp
 Linker = Annotated[
     str,
     Option(
-        autocompletion=option.completed(LINKERS),
+        autocompletion=option.value_completer(LINKERS),
         help="dictionary (names in the text), queries (also parts of names, misspellings and acronyms), context (also "
         "the words around them, as in names and attributes), whole (the text is a name) or fuzzy (similar names).",
     ),
@@ -95,7 +95,7 @@ def convert(
     kind: Annotated[
         str,
         Option(
-            autocompletion=option.completed(("run", "qrels", "labels", "pool", "links")),
+            autocompletion=option.value_completer(("run", "qrels", "labels", "pool", "links")),
             help="Its content: run, qrels, labels, pool (documents to rate) or links (linked mentions).",
         ),
     ],
@@ -188,7 +188,7 @@ def intents(
     prob: Annotated[
         str,
         Option(
-            autocompletion=option.completed(("auto", "prior", "softmax", "uniform")),
+            autocompletion=option.value_completer(("auto", "prior", "softmax", "uniform")),
             help="Source of probabilities: auto, prior, softmax or uniform.",
         ),
     ] = "auto",
@@ -203,7 +203,7 @@ def intents(
     join_method: Annotated[
         str,
         Option(
-            autocompletion=option.completed(("mean", "max", "append")),
+            autocompletion=option.value_completer(("mean", "max", "append")),
             help="With --join: mean or max of the probabilities, or append (those of files come last).",
         ),
     ] = "mean",
@@ -213,14 +213,14 @@ def intents(
 ) -> None:
     """Write the candidate intents of queries, with probabilities."""
     from vbterrier.frames.id_spaces import NIL
-    from vbterrier.frames.pipelines import topics_of
-    from vbterrier.intents.taggers import label_of
+    from vbterrier.frames.pipelines import topics_frame
+    from vbterrier.intents.taggers import source_name
 
     if parse and constraints:
         raise ParameterError(
             "--parse takes constraints from the queries, --constraints from a column: give one of them"
         )
-    queries = topics_of(topics)
+    queries = topics_frame(topics)
     if constraints and constraints not in queries.columns:
         columns = ", ".join(queries.columns)
         raise InputError(f"{topics}: no column {constraints!r}, found {columns}; correct --constraints")
@@ -242,7 +242,7 @@ def intents(
         for stage in stages:
             rows = stage.transform(rows)
         # The path of a temporary knowledge base would make equal calls differ.
-        sources = rows["source"].str.replace(label_of(found_by), f"{linker}, {knowledge}", regex=False)
+        sources = rows["source"].str.replace(source_name(found_by), f"{linker}, {knowledge}", regex=False)
     rows = rows.assign(source=sources)
     rows = _with_others(rows, join or [], join_method)
     if (threshold, cutoff, mass) != (None, None, None):
@@ -292,7 +292,7 @@ def tag(
     weights: Annotated[
         str,
         Option(
-            autocompletion=option.completed(("binary", "score")),
+            autocompletion=option.value_completer(("binary", "score")),
             help="Weights of tags: binary, or score for the score of the linker.",
         ),
     ] = "binary",
@@ -300,7 +300,7 @@ def tag(
     on_ties: Annotated[
         str,
         Option(
-            autocompletion=option.completed(("smallest", "drop")),
+            autocompletion=option.value_completer(("smallest", "drop")),
             help="Mentions with tied candidates: smallest (tag with the smallest id, a guess) or drop.",
         ),
     ] = "smallest",
@@ -379,23 +379,23 @@ def check(
     seed: option.Seed = 0,
 ) -> None:
     """Report agreement of annotators, calibration of the candidates, and unanswered queries."""
-    from vbterrier.frames.notebook import counted
-    from vbterrier.report.tables import rendered
+    from vbterrier.frames.notebook import count_text
+    from vbterrier.report.tables import format_table
 
     require_format(style)
-    result = _collected(sheets, topics, candidates, level=level, n_resamples=resamples, seed=seed)
+    result = _collect_sheets(sheets, topics, candidates, level=level, n_resamples=resamples, seed=seed)
     frames = (result.annotators, result.agreement, result.unanswered) if style == "table" else (result.agreement,)
     caption = [] if style == "table" else [repr(result)]
-    tables = [rendered(frame, style, caption=caption, label="tab:agreement") for frame in frames if len(frame)]
+    tables = [format_table(frame, style, caption=caption, label="tab:agreement") for frame in frames if len(frame)]
     n, n_lost = len(result.task.topics), len(result.unanswered)
-    lost = f"{n_lost} of {counted(n, 'query')} {'is' if n_lost == 1 else 'are'} not answered by all annotators."
+    lost = f"{n_lost} of {count_text(n, 'query')} {'is' if n_lost == 1 else 'are'} not answered by all annotators."
     sentences = [agreement_sentence(result.agreement.iloc[0], "candidate")] if len(result.agreement) else []
     sentences += [lost] * bool(n_lost)
     sentences.append(
         f"The probabilities of the candidates have an expected calibration error of {result.calibration.ece:.3f} and a "
-        f"Brier score of {result.calibration.brier:.3f}, over {counted(result.calibration.n_queries, 'query')}."
+        f"Brier score of {result.calibration.brier:.3f}, over {count_text(result.calibration.n_queries, 'query')}."
     )
-    show(answer_of(*sentences), "\n".join(tables), style, rows=result.agreement)
+    show(frame_answer(*sentences), "\n".join(tables), style, rows=result.agreement)
 
 
 def pack(
@@ -411,7 +411,7 @@ def pack(
     probs: Annotated[
         str,
         Option(
-            autocompletion=option.completed(("votes", "candidates")),
+            autocompletion=option.value_completer(("votes", "candidates")),
             help="Probabilities: votes, or candidates as given.",
         ),
     ] = "votes",
@@ -424,7 +424,7 @@ def pack(
     options: dict[str, Any] = {"date": date, "title": title, "min_votes": min_votes, "probs": probs}
     options["sources"] = {name: value for name, _, value in pairs}
     options["tags"] = None if tags is None else vbterrier.read_tags(tags)
-    made = _collected(sheets, topics, candidates).pack(output, **options)
+    made = _collect_sheets(sheets, topics, candidates).pack(output, **options)
     frame = made.intents()
     echo(f"{output}: {len(frame):,} intents of {frame['qid'].nunique():,} queries, SHA-256 {made.digest}")
 
@@ -448,7 +448,7 @@ def documents(
     design: Annotated[
         str,
         Option(
-            autocompletion=option.completed(("topics", "documents", "auto")),
+            autocompletion=option.value_completer(("topics", "documents", "auto")),
             help="With -n: topics (whole topics), documents (single ones) or auto (topics if small).",
         ),
     ] = "auto",
@@ -468,7 +468,7 @@ def documents(
     With -n, write a sheet of documents that are drawn at random among the first ones of the runs. Without it, read
     annotated sheets and report scores with intervals, and the pairs of runs that they order.
     """
-    from vbterrier.report.tables import rendered
+    from vbterrier.report.tables import format_table
 
     require_format(style)
     cutoffs = cutoff or (3, 5)
@@ -494,13 +494,13 @@ def documents(
         more = f"Intervals of ±{half_width:g} take {scores.more(half_width):,} more documents."
         answer = replace(answer, reason=" ".join(filter(None, [answer.reason, more])))
     caption = [] if style == "table" else [repr(scores)]
-    text = rendered(scores.intervals, style, caption=caption, label="tab:annotated")
+    text = format_table(scores.intervals, style, caption=caption, label="tab:annotated")
     if style == "table" and not scores.reason:
-        text += f"\n{rendered(scores.comparisons, style)}"
+        text += f"\n{format_table(scores.comparisons, style)}"
     show(answer, text, style, rows=scores.intervals)
 
 
-def _collected(sheets: list[Path], topics: Path, candidates: Path, **options: Any) -> Any:
+def _collect_sheets(sheets: list[Path], topics: Path, candidates: Path, **options: Any) -> Any:
     names = [path.name.removesuffix(path.suffix) for path in sheets]
     if len(set(names)) < len(names):
         raise ParameterError("two sheets have one name, that of their annotator: rename a file")
@@ -513,13 +513,13 @@ app = typer.Typer(
     cls=CommandGroup,
     rich_markup_mode=None,
     help="Let people label candidate intents or documents; make benchmarks and scores from their labels.",
-    epilog=example_of("annotate write"),
+    epilog=help_example("annotate write"),
     no_args_is_help=True,
     add_completion=False,
 )
 for command in (write, check, pack, documents):
-    made = shared(command, answers=command in (check, documents))
-    app.command(cls=Command, epilog=example_of(f"annotate {command.__name__}"))(made)
+    made = with_common_options(command, answers=command in (check, documents))
+    app.command(cls=Command, epilog=help_example(f"annotate {command.__name__}"))(made)
 
 
 @contextmanager

@@ -11,9 +11,9 @@ import typer
 from typer import Argument, Option
 
 from vbterrier.cli import options as option
-from vbterrier.cli.commands import Command, CommandGroup, example_of, shared
+from vbterrier.cli.commands import Command, CommandGroup, help_example, with_common_options
 from vbterrier.cli.options import Format, Output
-from vbterrier.cli.output import answer_of, deliver, require_format, show
+from vbterrier.cli.output import deliver, frame_answer, require_format, show
 from vbterrier.errors import InputError, ParameterError, printable, warn
 from vbterrier.settings import Data, Inference
 
@@ -32,7 +32,7 @@ def sample(
     method: Annotated[
         str,
         Option(
-            autocompletion=option.completed(("random-document", "random-mention", "uniform", "weighted")),
+            autocompletion=option.value_completer(("random-document", "random-mention", "uniform", "weighted")),
             help="random-document (a document, then one of its mentions), random-mention (a mention, then one of its "
             "documents), uniform or weighted.",
         ),
@@ -52,7 +52,7 @@ def sample(
     """Draw queries, with their sampling probabilities."""
     from vbterrier.design.sampling import sample_queries
     from vbterrier.frames.files.writing import write_queries
-    from vbterrier.frames.notebook import counted
+    from vbterrier.frames.notebook import count_text
 
     require_format(style)
     sizes: Any = allocation
@@ -69,7 +69,7 @@ def sample(
         write_queries(sampled, output)
         following = ["vbterrier", "queries", "profile", str(output), "--mentions", str(mentions)]
         answer = changed(answer, next=shlex.join(following))
-        show(answer, f"{output}: {counted(len(sampled), 'query')}", rows=sampled.queries)
+        show(answer, f"{output}: {count_text(len(sampled), 'query')}", rows=sampled.queries)
         return
     shown = sampled.queries if style in ("csv", "json") else sampled.queries.rename(columns={"n_draws": "times drawn"})
     caption = [] if style == "table" else [repr(sampled)]
@@ -96,7 +96,7 @@ def traffic(
         f"{len(sampled)} queries to rate: the {certain} heaviest for certain, {others}.",
         "weight: share of the estimated mean; drawn: number of draws, 0 if taken for certain.",
     ]
-    answer = answer_of(caption[0])
+    answer = frame_answer(caption[0])
     caption = caption[1:] if style == "table" else caption
     deliver(sampled, style, output, answer=answer, rows=sampled, digits=6, caption=caption, label="tab:traffic")
 
@@ -121,13 +121,13 @@ def profile(
             "uniform, random_document, random_mention: expected values of draws from the corpus by each method "
             "(counts of the corpus)."
         )
-    answer = answer_of(*_profile_sentences(table, level))
+    answer = frame_answer(*_profile_sentences(table, level))
     deliver(shown, style, output, answer=answer, rows=table, digits=3, caption=caption, label="tab:profile")
 
 
 def _profile_sentences(table: pd.DataFrame, level: float) -> Iterator[str]:
     """Sentences on the queries: their number, the shares of NIL and of ambiguous mentions, with intervals."""
-    from vbterrier.frames.notebook import counted
+    from vbterrier.frames.notebook import count_text
 
     rows = {(row["part"], row["item"]): row for row in table.to_dict("records")}
     counts = {item: int(row["n"]) for (part, item), row in rows.items() if part == "count"}
@@ -137,11 +137,11 @@ def _profile_sentences(table: pd.DataFrame, level: float) -> Iterator[str]:
             ends = f"{rows[key]['low']:.1%} to {rows[key]['high']:.1%}"
             shares.append(f"{rows[key]['value']:.1%} ({'' if shares else f'{100 * level:g}% interval '}{ends}) {text}")
     yield (
-        f"Of {counted(counts['draws'], 'draw')}, {' and '.join(shares)}."
+        f"Of {count_text(counts['draws'], 'draw')}, {' and '.join(shares)}."
         if shares
-        else f"{counted(counts['draws'], 'draw')}."
+        else f"{count_text(counts['draws'], 'draw')}."
     )
-    yield f"They are {counted(counts['queries'], 'query')} from {counted(counts['documents'], 'document')}."
+    yield f"They are {count_text(counts['queries'], 'query')} from {count_text(counts['documents'], 'document')}."
 
 
 def power(
@@ -184,7 +184,7 @@ def power(
     test: Annotated[
         str,
         Option(
-            autocompletion=option.completed(("moderated", "t", "randomisation")),
+            autocompletion=option.value_completer(("moderated", "t", "randomisation")),
             help="The test: moderated (t), t or randomisation.",
         ),
     ] = "moderated",
@@ -254,12 +254,12 @@ def power(
     caption = ["Detectable differences." if number else "Queries needed.", f"{how[0].upper()}{how[1:]}", *notes]
     if margin is not None and "high" in frame.columns and (frame["high"] >= MOST_OF_MARGIN).any():
         caption.append(f"{MOST_OF_MARGIN:,}: with so large a standard deviation, no number of queries suffices.")
-    deliver(frame, style, output, answer=answer_of(*sentences), rows=rows, caption=caption, label="tab:power")
+    deliver(frame, style, output, answer=frame_answer(*sentences), rows=rows, caption=caption, label="tab:power")
 
 
 def _plan_sentences(plans: pd.DataFrame, power: float, margin: float | None, *, by_size: bool) -> Iterator[str]:
     """The number of queries that a plan needs, of several pairs the largest; or the differences that sizes detect."""
-    from vbterrier.frames.notebook import counted
+    from vbterrier.frames.notebook import count_text
 
     for _, rows in plans.groupby("n_qids") if by_size else [(0, plans)]:
         row = rows.sort_values("delta" if by_size else "n_qids", kind="stable").iloc[-1]
@@ -269,12 +269,12 @@ def _plan_sentences(plans: pd.DataFrame, power: float, margin: float | None, *, 
         ends = f"({level} {row['low']:{'.4f' if by_size else ',.0f'}} to {row['high']:{'.4f' if by_size else ',.0f'}})"
         difference = f"a difference of {row['delta']:.4g} in {row['measure']}{pair} with power {power:g}"
         if by_size:
-            yield f"{counted(int(row['n_qids']), 'query')} detect {difference} {ends}."
+            yield f"{count_text(int(row['n_qids']), 'query')} detect {difference} {ends}."
         elif margin is None:
-            yield f"Detecting {difference} takes {counted(int(row['n_qids']), 'query')} {ends}."
+            yield f"Detecting {difference} takes {count_text(int(row['n_qids']), 'query')} {ends}."
         else:
             gate = f"Passing `vbterrier gate` with the margin {margin:g} in {row['measure']}{pair}"
-            yield f"{gate} with probability {power:g} takes {counted(int(row['n_qids']), 'query')} {ends}."
+            yield f"{gate} with probability {power:g} takes {count_text(int(row['n_qids']), 'query')} {ends}."
 
 
 def _caveats(assurance: float | None, detectable: pd.Series[float] | None) -> list[str]:
@@ -339,9 +339,11 @@ app = typer.Typer(
     cls=CommandGroup,
     rich_markup_mode=None,
     help="Sample queries from a corpus of mentions or by traffic, describe them, and plan their number.",
-    epilog=example_of("queries power"),
+    epilog=help_example("queries power"),
     no_args_is_help=True,
     add_completion=False,
 )
 for command in (sample, traffic, profile, power):
-    app.command(cls=Command, epilog=example_of(f"queries {command.__name__}"))(shared(command, answers=True))
+    app.command(cls=Command, epilog=help_example(f"queries {command.__name__}"))(
+        with_common_options(command, answers=True)
+    )

@@ -34,7 +34,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vbterrier.errors import FileError, InputError, examples, path_of
+from vbterrier.errors import FileError, InputError, examples, path_parameter
 from vbterrier.frames.files.writing import folder_of_files, replace_files
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def copy_demo(target: str | PathLike[str]) -> list[Path]:
     >>> len(copy_demo(tempfile.mkdtemp()))
     10
     """
-    folder = path_of("target", target)
+    folder = path_parameter("target", target)
     written = [folder / name for name in FILES]
     try:
         if folder.exists() and not folder.is_dir():

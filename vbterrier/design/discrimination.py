@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, choice, number, warn, whole
-from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.contracts import pandas_frame, require
 from vbterrier.frames.ranges import is_linearised
 from vbterrier.frames.score_table import ScoreTable, answer_codes, refuse_ratios_of_means
 from vbterrier.kernels import linking
@@ -51,7 +51,7 @@ def checked_sizes(sizes: Iterable[int] | None, n: int, least: int) -> list[int]:
     return valid
 
 
-def orders_of(n: int, order: str, n_subsets: int, seed: int, held: int) -> Iterator[Ints]:
+def query_orders(n: int, order: str, n_subsets: int, seed: int, held: int) -> Iterator[Ints]:
     """Permutations of all queries, whose prefixes are the subsets, in blocks of shape (rows, n).
 
     ``"given"``: their order of appearance; ``"random"``: ``n_subsets`` random orders. The caller keeps ``held`` numbers
@@ -95,7 +95,7 @@ def _tables(values: Any, *, by_id: bool) -> Iterator[tuple[str, list[str], Float
                 )
             yield measure, names, table, lambda means: means
         return
-    frame = frame_of(values, "values")
+    frame = pandas_frame(values, "values")
     if "measure" not in frame.columns:
         frame = pd.concat([frame.assign(measure=measure) for measure in linking.FIGURES], ignore_index=True)
     require(frame, ("name", "qid", "measure", *ANSWER_COLUMNS), "values")
@@ -177,7 +177,7 @@ def score_by_size(
     frames = [pd.DataFrame(columns=list(SIZE_COLUMNS))]
     for measure, names, table, figure in _tables(values, by_id=order == "random"):
         n_topics, n_all = checked_sizes(sizes, len(table), 1), len(table)
-        blocks = orders_of(n_all, order, n_subsets, seed, n_all)
+        blocks = query_orders(n_all, order, n_subsets, seed, n_all)
         parts = [np.stack([_membership(block[:, :n], n_all) @ table / n for n in n_topics], axis=1) for block in blocks]
         means = figure(np.concatenate(parts))
         low, high = band(means, level, order)
@@ -271,7 +271,7 @@ def discriminative_power(
         top = int(np.nan_to_num(figure(table.mean(axis=0)), nan=-np.inf).argmax()) if best == "whole" else None
         held = table.shape[1] * max(n_resamples, len(table), len(names))
         n_topics = checked_sizes(sizes, len(table), 2)
-        orders = orders_of(len(table), order, n_subsets, seed, held)
+        orders = query_orders(len(table), order, n_subsets, seed, held)
         subsets = ([np.sort(block[:, :n]) for n in n_topics] for block in orders)
         tested = [
             [_significant(table[rows], figure, top, level, n_resamples, seed) for rows in block] for block in subsets

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, examples, excerpt, nearest, number, warn, whole
-from vbterrier.frames.queries import queries_of, sampled_queries
+from vbterrier.frames.queries import sampled_queries, selected_queries
 from vbterrier.frames.score_table import ScoreTable, table_on_own_topics
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.mean_limits import SampledQueries, limit_of_seen, moments
@@ -37,7 +37,7 @@ COLUMNS = (
 )
 
 
-def kurtosis_of(values: Floats) -> float:
+def trimmed_kurtosis(values: Floats) -> float:
     """Kurtosis about a trimmed mean (Bonett 2006); 3, the normal kurtosis, below 5 values."""
     k = len(values)
     if k < LEAST:
@@ -91,7 +91,7 @@ class Pilot:
         return math.ceil(n_units * self.per_unit - ROUNDING * n_units)
 
     @property
-    def mirrored(self) -> Pilot:
+    def negation(self) -> Pilot:
         """The pilot of the opposite differences."""
         return Pilot(-self.values, None if self.is_equal else self.sample)
 
@@ -110,8 +110,8 @@ class Pilot:
 
     @cached_property
     def kurtosis(self) -> float:
-        """The kurtosis of the parts of units in the mean, see :func:`kurtosis_of`."""
-        return kurtosis_of(self.values if self.is_equal else self._parts)
+        """The kurtosis of the parts of units in the mean, see :func:`trimmed_kurtosis`."""
+        return trimmed_kurtosis(self.values if self.is_equal else self._parts)
 
     @property
     def _shares(self) -> Floats:
@@ -127,12 +127,12 @@ class Pilot:
         return np.asarray(parts if clusters is None else np.bincount(clusters, parts), dtype=np.float64)
 
     @property
-    def centred(self) -> Floats:
+    def centred_differences(self) -> Floats:
         """Deviations from the mean, scaled so that resamples have the variance that the pilot estimates."""
         scale = self.std / np.sqrt(len(self) * (self._parts**2).sum())
         return np.asarray((self.values - self.mean) * scale)
 
-    def assured(self, assurance: float) -> float:
+    def std_upper_limit(self, assurance: float) -> float:
         """The upper confidence limit of the standard deviation at one level.
 
         The largest of three limits: Bonett's with at least the normal kurtosis, which small samples underestimate; the
@@ -155,7 +155,7 @@ class Pilot:
         deviations, spread = self._parts / share, float(np.log(share).var(ddof=1))
         c = k / (k - z)
         of_weights = 2 * spread**2 / (k - 1)
-        of_deviations = (max(kurtosis_of(deviations), _NORMAL) - (k - 3) / k) / (k - 1)
+        of_deviations = (max(trimmed_kurtosis(deviations), _NORMAL) - (k - 3) / k) / (k - 1)
         half_width = z * c * (of_weights + of_deviations) ** 0.5
         log_normal = (deviations**2).sum() / (k - 1) * c * np.exp(spread + half_width)
         return max(limit, math.sqrt(log_normal))
@@ -166,7 +166,7 @@ class Pilot:
 
         parts = self._parts
         squares = parts**2 / (parts**2).mean()
-        low = limit_of_seen(moments(squares[:, None]).mirrored, 1 - assurance, special.stdtrit)
+        low = limit_of_seen(moments(squares[:, None]).negation, 1 - assurance, special.stdtrit)
         return self.std * math.sqrt(-low[0])
 
     def std_interval(self, level: float) -> tuple[float, float]:
@@ -187,17 +187,19 @@ class Pilot:
         middle = self.std * correction**0.5
         return middle * float(np.exp(-half_width / 2)), middle * float(np.exp(half_width / 2))
 
-    def resampled(self, sizes: Sequence[int], n_simulations: int, seed: int) -> Iterator[tuple[Floats, Floats, Floats]]:
+    def resampled_moments(
+        self, sizes: Sequence[int], n_simulations: int, seed: int
+    ) -> Iterator[tuple[Floats, Floats, Floats]]:
         """Mean, its standard error and degrees of freedom in centred resamples of each number of units.
 
         Shapes (n_simulations,); degrees of freedom also (1,). Resamples of queries of equal weight are nested: each
         size extends the previous one.
         """
-        draws, centred = stream(seed, "pilot"), self.centred
+        draws, centred = stream(seed, "pilot"), self.centred_differences
         if not self.is_equal:
             columns = np.repeat(centred[:, None], n_simulations, axis=1)
             for size in sizes:
-                of = self.sample.resampled(size, n_simulations, draws).moments(columns)
+                of = self.sample.resample_units(size, n_simulations, draws).moments(columns)
                 yield of.mean, np.sqrt(of.variance), of.df
             return
         both = np.stack([centred, centred**2], axis=1)
@@ -214,7 +216,7 @@ class Pilot:
             yield mean, np.sqrt(variance), np.array([n - 1.0])
 
 
-def pilot_of(source: Any, pair: Sequence[str] | None, measure: str | None, queries: Any = None) -> tuple[Pilot, str]:
+def build_pilot(source: Any, pair: Sequence[str] | None, measure: str | None, queries: Any = None) -> tuple[Pilot, str]:
     """The pilot of two systems of a V frame by one measure, and its name; or of an array of differences.
 
     ``queries``: weights and clusters of the queries of a V frame, see :func:`vbterrier.frames.queries.queries_frame`.
@@ -238,7 +240,7 @@ def pilot_of(source: Any, pair: Sequence[str] | None, measure: str | None, queri
     differences = values[:, one] - values[:, other]
     if queries is None:
         return Pilot(differences), chosen
-    rows = queries_of(queries, tables[chosen].qids, call="queries_needed", honoured=("weight", "cluster"))
+    rows = selected_queries(queries, tables[chosen].qids, call="queries_needed", honoured=("weight", "cluster"))
     if "weight" in rows.columns:
         differences, rows = differences[rows["weight"] > 0], rows[rows["weight"] > 0]
     return Pilot(differences, sampled_queries(rows)), chosen
@@ -335,7 +337,7 @@ def _moments(scores: Floats) -> tuple[float, float, float]:
     """Number, standard deviation (NaN for one score, 0 for equal scores), and kurtosis (at least the normal one)."""
     if len(scores) == 1 or np.ptp(scores) == 0:
         return len(scores), np.nan if len(scores) == 1 else 0.0, _NORMAL
-    return len(scores), float(scores.std(ddof=1)), max(kurtosis_of(scores), _NORMAL)
+    return len(scores), float(scores.std(ddof=1)), max(trimmed_kurtosis(scores), _NORMAL)
 
 
 def _widths(n: Floats, std: Floats, kurtosis: Floats, more: Ints, level: float) -> dict[str, Floats]:

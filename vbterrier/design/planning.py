@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.design.pilot import Pilot, pilot_of
+from vbterrier.design.pilot import Pilot, build_pilot
 from vbterrier.errors import InputError, ParameterError, choice, examples, number, whole
 from vbterrier.frames.notebook import Panel
 from vbterrier.frames.ranges import require_difference, score_bounds
@@ -367,7 +367,7 @@ def queries_needed(
         )
     if pilot is None and data.queries is not None:
         raise ParameterError("queries: weights and clusters need the differences of a pilot; give values")
-    sample, of = (None, measure or "") if pilot is None else pilot_of(pilot, pair, measure, data.queries)
+    sample, of = (None, measure or "") if pilot is None else build_pilot(pilot, pair, measure, data.queries)
     if of:
         require_difference("delta", delta, of)
     n_slow = N_SIMULATIONS if margin is None and (sample is None or sample.is_equal) else _N_SLOW
@@ -379,7 +379,7 @@ def queries_needed(
                 f"margin={margin:g}: a pilot does not show the heaviest queries of unequal weights, which decide how "
                 f"many the gate needs; draw queries by traffic ({sampling_by_traffic()}), and plan without weights"
             )
-        gate = _gate_of(margin, worst_loss, of, level, n_systems)
+        gate = _build_gate(margin, worst_loss, of, level, n_systems)
         number("delta", delta, low=-gate.margin, open_low=True)
         return _for_margin(sample, gate, delta, of, power, level, n_systems, assurance, n_simulations, seed)
     about = (level, test, by, n_systems, assurance)
@@ -412,10 +412,10 @@ def _for_difference(
     """A plan that detects a difference by tests at the level ``each``."""
     level, assurance, difference = about[0], about[4], abs(delta)
     # Power of skewed differences depends on the sign.
-    sample = sample if delta > 0 else sample.mirrored
+    sample = sample if delta > 0 else sample.negation
     # A standard deviation larger by a factor is equivalent to a difference smaller by that factor.
     narrow, wide = sample.std_interval(level)
-    deltas = difference * sample.std / np.array([sample.std, wide, narrow, sample.assured(assurance)])
+    deltas = difference * sample.std / np.array([sample.std, wide, narrow, sample.std_upper_limit(assurance)])
     smallest, largest = (needed_by_formula(end, sample.std, power, each, least) for end in (deltas.max(), deltas.min()))
     while True:
         last = max(int(largest * _BEYOND), 20)
@@ -464,7 +464,7 @@ class _Gate:
         return np.asarray((low > -self.margin) & (share <= _MAX_SHARE) & suffice)
 
 
-def _gate_of(margin: float, worst_loss: float | None, measure: str, level: float, n_systems: int) -> _Gate:
+def _build_gate(margin: float, worst_loss: float | None, measure: str, level: float, n_systems: int) -> _Gate:
     """The gate of a new system and its baselines."""
     margin = number("margin", margin, low=0, open_low=True)
     bounds = score_bounds(f"{measure} - ") if measure else (-1.0, 1.0)
@@ -497,16 +497,16 @@ def _for_margin(
         pilot, scales = _normal_pilot(), np.array([usual, largest, smallest, usual])
     else:
         narrow, wide = sample.std_interval(level)
-        pilot, scales = sample, np.array([sample.std, wide, narrow, sample.assured(assurance)]) / sample.std
+        pilot, scales = sample, np.array([sample.std, wide, narrow, sample.std_upper_limit(assurance)]) / sample.std
 
-    def drawn(size: int) -> SampledQueries:
-        return pilot.sample.resampled(size, n_simulations, stream(seed, "non-inferiority", str(size)))
+    def resample_pilot(size: int) -> SampledQueries:
+        return pilot.sample.resample_units(size, n_simulations, stream(seed, "non-inferiority", str(size)))
 
     def passing(scale: float, size: int) -> float:
-        return share_passing(scale, drawn(size))
+        return share_passing(scale, resample_pilot(size))
 
     def share_passing(scale: float, sample: SampledQueries) -> float:
-        values = np.clip(delta + scale * pilot.centred, *gate.bounds)
+        values = np.clip(delta + scale * pilot.centred_differences, *gate.bounds)
         return float(gate.passes(sample, np.repeat(values[:, None], n_simulations, axis=1)).mean())
 
     least = 2 if pilot.sample.clusters is None else LEAST_CLUSTERS
@@ -527,7 +527,7 @@ def _for_margin(
     n_pilot = (0 if sample is None else len(sample.values), n_simulations, seed)
     rows = [
         (delta, pilot.n_queries(size), *(share_passing(scale, sample) for scale in scales[:3]), *about, *n_pilot)
-        for size, sample in ((size, drawn(size)) for size in sizes.tolist())
+        for size, sample in ((size, resample_pilot(size)) for size in sizes.tolist())
     ]
     n_qids, low, high, n_equal = (pilot.n_queries(n) for n in (n_units, low, high, n_equal))
     ends = min(low, n_qids), max(high, n_qids)
@@ -630,7 +630,7 @@ def detectable_difference(
     n_systems, baseline = options.n_systems, options.baseline
     if options.worst_loss is not None:
         raise ParameterError(f"worst_loss={options.worst_loss:g}: has no effect without a margin")
-    sample, _ = pilot_of(pilot, pair, measure, data.queries)
+    sample, _ = build_pilot(pilot, pair, measure, data.queries)
     power = number("power", power, low=(1 - level) / 2, high=1, open_low=True, open_high=True)
     n_usual = N_SIMULATIONS if sample.is_equal else _N_SLOW
     n_simulations = n_usual if n_simulations is None else whole("n_simulations", n_simulations)
@@ -716,7 +716,7 @@ def _thresholds(
     """For each size, the smallest difference that each simulation detects, shape (n_simulations,)."""
     from scipy import special
 
-    for n, (mean, error, df) in zip(sizes, pilot.resampled(sizes, n_simulations, seed), strict=True):
+    for n, (mean, error, df) in zip(sizes, pilot.resampled_moments(sizes, n_simulations, seed), strict=True):
         smallest = special.stdtrit(df, (1 + level) / 2) * error - mean
         # Constant resamples do not allow a test, and fewer queries than the least no significance.
         yield np.where((n >= least) & (error > _CONSTANT * pilot.std / n**0.5), smallest, np.inf)

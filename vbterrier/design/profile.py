@@ -12,7 +12,7 @@ from vbterrier.design.sampling import QuerySample
 from vbterrier.design.strata import MentionCorpus
 from vbterrier.errors import InputError, number, warn
 from vbterrier.frames.entity_answers import checked_nil, plain_entities
-from vbterrier.frames.ids import ids_of, integers_of
+from vbterrier.frames.ids import column_ids, column_integers
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.tolerances import ROUNDING
 
@@ -135,7 +135,7 @@ class _Entities:
         if "entity_id" not in mentions.frame.columns:
             return None
         mentions.warn_of_conflicts(["entity_id"])
-        ids = ids_of(mentions.column("entity_id"), f"{mentions.name} column 'entity_id'")
+        ids = column_ids(mentions.column("entity_id"), f"{mentions.name} column 'entity_id'")
         plain = plain_entities(ids, nil, mentions.name)
         is_nil, (names, code) = plain.is_nil, plain.ids.codes()
         pairs = np.unique((mentions.mention * len(names) + code)[~is_nil])
@@ -146,7 +146,7 @@ class _Entities:
 def _whole(mentions: MentionCorpus, column: str) -> Ints | None:
     if column not in mentions.frame.columns:
         return None
-    numbers = integers_of(mentions.column(column), f"{mentions.name} column {column!r}")
+    numbers = column_integers(mentions.column(column), f"{mentions.name} column {column!r}")
     if (numbers < 1).any():
         row = int(mentions.rows[numbers < 1].min())
         raise InputError(f"{mentions.name} column {column!r}: row {row} is below 1; correct it, or drop the column")
@@ -156,8 +156,8 @@ def _whole(mentions: MentionCorpus, column: str) -> Ints | None:
 def _places(query_mentions: MentionCorpus, corpus: MentionCorpus) -> Ints:
     """A query of the corpus with the same mention, for each query."""
     _, first = np.unique(corpus.mention, return_index=True)
-    mentions = ids_of(corpus.column("mention").iloc[first], "mentions column 'mention'").text.to_pylist()
-    texts = ids_of(query_mentions.column("mention"), "queries column 'mention'").text.to_pylist()
+    mentions = column_ids(corpus.column("mention").iloc[first], "mentions column 'mention'").text.to_pylist()
+    texts = column_ids(query_mentions.column("mention"), "queries column 'mention'").text.to_pylist()
     place = pd.Index(mentions).get_indexer(texts)
     if (place < 0).any():
         unknown = texts[int(np.argmax(place < 0))]

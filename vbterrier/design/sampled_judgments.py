@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, agreeing, examples, warn
-from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.contracts import pandas_frame, require
 from vbterrier.frames.files.reading import read_prels
-from vbterrier.frames.ids import ids_of, integers_of, numbers_of
-from vbterrier.frames.ranking import runs_of
+from vbterrier.frames.ids import column_ids, column_integers, column_numbers
+from vbterrier.frames.ranking import runs_by_name
 from vbterrier.kernels.floats import with_usual_errors
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def score_sampled(
     frame = _judged_documents(judgments, methods)
     topics = frame["qid"].unique()
     values = []
-    for name, run in runs_of(runs).items():
+    for name, run in runs_by_name(runs).items():
         placed = _judged_rows(run, frame)
         if n := len(set(topics) - set(run.topics)):
             warn(f"run {name!r}: {n} of {len(topics)} judged topics have no documents, and get 0")
@@ -135,7 +135,7 @@ def _estimable(measure: Any) -> _Measure:
 
 def _judged_documents(judgments: Any, methods: Sequence[str] | None) -> pd.DataFrame:
     """The judged documents: qid, docno, label, and weight, the inverse of the inclusion probability."""
-    frame = read_prels(judgments) if isinstance(judgments, (str, os.PathLike)) else frame_of(judgments, "judgments")
+    frame = read_prels(judgments) if isinstance(judgments, (str, os.PathLike)) else pandas_frame(judgments, "judgments")
     require(frame, ("qid", "docno", "label", "prob"), "judgments")
     if methods is not None:
         require(frame, ("method",), "judgments")
@@ -144,7 +144,7 @@ def _judged_documents(judgments: Any, methods: Sequence[str] | None) -> pd.DataF
             methods_present = examples(frame["method"].astype(str).unique())
             raise InputError(f"judgments: none has a method of {examples(methods)}; found {methods_present}")
         frame = frame[kept].reset_index(drop=True)
-    prob = numbers_of(frame["prob"], "judgments column 'prob'")
+    prob = column_numbers(frame["prob"], "judgments column 'prob'")
     bad = ~((prob > 0) & (prob <= 1))
     if bad.any():
         row = frame[bad].iloc[0]
@@ -152,8 +152,10 @@ def _judged_documents(judgments: Any, methods: Sequence[str] | None) -> pd.DataF
             f"judgments: document {row['docno']!r} of topic {row['qid']!r} has the inclusion probability "
             f"{row['prob']:g}, wanted one above 0 and at most 1"
         )
-    columns = {name: ids_of(frame[name], f"judgments column {name!r}").text.to_pylist() for name in ("qid", "docno")}
-    label = integers_of(frame["label"], "judgments column 'label'")
+    columns = {
+        name: column_ids(frame[name], f"judgments column {name!r}").text.to_pylist() for name in ("qid", "docno")
+    }
+    label = column_integers(frame["label"], "judgments column 'label'")
     judged = pd.DataFrame({**columns, "label": label, "weight": 1 / prob})
     twice = judged.duplicated(["qid", "docno"])
     if twice.any():
@@ -164,7 +166,7 @@ def _judged_documents(judgments: Any, methods: Sequence[str] | None) -> pd.DataF
 
 def _judged_rows(run: Run, judged: pd.DataFrame) -> pd.DataFrame:
     """The judged documents of a run, in its order: qid, rank, label, weight."""
-    rows = run.ordered()[0]
+    rows = run.ordered_rows()[0]
     qid = np.array(run.topics, dtype=object)[run.topic[rows]]
     ranking = pd.DataFrame({"qid": qid, "docno": run.docno.take(rows).text.to_pylist()})
     ranking["rank"] = ranking.groupby("qid", sort=False).cumcount() + 1

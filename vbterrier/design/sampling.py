@@ -10,11 +10,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from vbterrier.design.strata import STAGES, MentionCorpus, Units, allocate, strata_of
+from vbterrier.design.strata import STAGES, MentionCorpus, Units, allocate, query_strata
 from vbterrier.errors import InputError, ParameterError, choice, examples, number, warn, whole
-from vbterrier.frames.contracts import frame_of, require
-from vbterrier.frames.ids import Ids, ids_of, numbers_of, require_same_kind
-from vbterrier.frames.notebook import Panel, counted
+from vbterrier.frames.contracts import pandas_frame, require
+from vbterrier.frames.ids import Ids, column_ids, column_numbers, require_same_kind
+from vbterrier.frames.notebook import Panel, count_text
 from vbterrier.frames.queries import queries_frame
 from vbterrier.frames.ranges import score_bounds
 from vbterrier.frames.results import Shown
@@ -68,7 +68,7 @@ class QuerySample(Shown):
     def _verdict(self) -> Iterator[str]:
         where = f" of {len(self.strata)} strata" if len(self.strata) > 1 else ""
         how = f"{self.method}, {'with' if self.replace else 'without'} replacement, seed {self.seed}"
-        yield f"{len(self)} of {counted(self.n_queries, 'query')}{where} are drawn ({how})."
+        yield f"{len(self)} of {count_text(self.n_queries, 'query')}{where} are drawn ({how})."
 
     def _panels(self) -> Iterator[Panel]:
         yield Panel("Queries", self.queries)
@@ -189,7 +189,7 @@ def sample_queries(
         if name in corpus.frame.columns:
             raise InputError(f"mentions: the sample has a column {name!r}; rename that of the mentions")
     extras = [name for name in corpus.frame.columns if name not in ("qid", "docno", "mention")]
-    names, stratum = strata_of(corpus, strata, extras)
+    names, stratum = query_strata(corpus, strata, extras)
     taken = [name for name in dict.fromkeys(["entity_id", strata, weights]) if name in (*extras, "docno", "mention")]
     corpus.warn_of_conflicts([str(name) for name in taken])
     units = Units.of(corpus, method, stratum, len(names), weights)
@@ -225,9 +225,9 @@ def _frame(
     _, first = np.unique(number, return_index=True)
     rows = corpus.frame.iloc[corpus.rows[distinct]]
     frame: pd.DataFrame = rows[extras].reset_index(drop=True)
-    docno, mention = (ids_of(rows[name], f"mentions column {name!r}") for name in ("docno", "mention"))
+    docno, mention = (column_ids(rows[name], f"mentions column {name!r}") for name in ("docno", "mention"))
     if "qid" in rows.columns:
-        qid = ids_of(rows["qid"], "mentions column 'qid'")
+        qid = column_ids(rows["qid"], "mentions column 'qid'")
         if len(pc.unique(qid.text)) < len(qid):
             raise InputError("mentions column 'qid': two queries have the same qid; make it unique, or drop the column")
     else:
@@ -414,11 +414,14 @@ def _errors(sample: QuerySample, y: Floats, weights: Floats) -> tuple[Floats, in
 
 def _wide(sample: QuerySample, values: Any) -> tuple[pd.DataFrame, Floats]:
     """Systems and measures, and the values of the sampled queries, shape (n_qids, n_columns)."""
-    frame = frame_of(values, "values")
+    frame = pandas_frame(values, "values")
     require(frame, ("name", "qid", "measure", "value"), "values")
     if not len(frame):
         return pd.DataFrame({"name": pd.Series(dtype=str), "measure": pd.Series(dtype=str)}), np.empty((len(sample), 0))
-    qid, sampled = ids_of(frame["qid"], "values column 'qid'"), ids_of(sample.queries["qid"], "sample column 'qid'")
+    qid, sampled = (
+        column_ids(frame["qid"], "values column 'qid'"),
+        column_ids(sample.queries["qid"], "sample column 'qid'"),
+    )
     require_same_kind(qid, sampled, "values column 'qid'", "sample column 'qid'")
     row = pd.Index(sampled.text.to_pylist()).get_indexer(qid.text.to_pylist())
     if (row < 0).any():
@@ -426,7 +429,7 @@ def _wide(sample: QuerySample, values: Any) -> tuple[pd.DataFrame, Floats]:
         raise InputError(f"values: query {qid.text[at].as_py()!r} (row {at}) was not sampled; remove its values")
     keys = frame[["name", "measure"]].drop_duplicates(ignore_index=True)
     column = frame[["name", "measure"]].merge(keys.assign(column=np.arange(len(keys))), how="left")["column"].to_numpy()
-    numbers = numbers_of(frame["value"], "values column 'value'")
+    numbers = column_numbers(frame["value"], "values column 'value'")
     y = np.full((len(sample), len(keys)), np.nan)
     y[row, column] = numbers
     times = np.zeros(y.shape, dtype=np.int64)

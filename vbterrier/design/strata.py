@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from vbterrier.errors import InputError, ParameterError, agreeing, choice, examples, excerpt, number, warn, whole
-from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.contracts import pandas_frame, require
 from vbterrier.frames.files.reading import read_mentions
-from vbterrier.frames.ids import Ids, ids_of, numbers_of
+from vbterrier.frames.ids import Ids, column_ids, column_numbers
 from vbterrier.kernels.resample import stream
 from vbterrier.kernels.sampling import allocation as allocated
 from vbterrier.kernels.sampling import drawn_units, inclusion_probabilities, systematic
@@ -46,7 +46,7 @@ class MentionCorpus:
     """
 
     def __init__(self, frame: Any, name: str = "mentions") -> None:
-        self.frame = read_mentions(frame) if isinstance(frame, (str, os.PathLike)) else frame_of(frame, name)
+        self.frame = read_mentions(frame) if isinstance(frame, (str, os.PathLike)) else pandas_frame(frame, name)
         self.name = name
         require(self.frame, ("docno", "mention"), name)
         if not len(self.frame):
@@ -65,7 +65,7 @@ class MentionCorpus:
         return len(self.rows)
 
     def _codes(self, column: str) -> tuple[Ints, int]:
-        ids = ids_of(self.frame[column], f"{self.name} column {column!r}")
+        ids = column_ids(self.frame[column], f"{self.name} column {column!r}")
         row = pc.index(pc.equal(ids.text, ""), pa.scalar(value=True)).as_py()
         if row >= 0:
             raise InputError(f"{self.name} column {column!r}: row {row} is empty; add a text, or remove the row")
@@ -98,7 +98,7 @@ class MentionCorpus:
                 )
 
 
-def strata_of(mentions: MentionCorpus, strata: Strata, extras: Sequence[str]) -> tuple[list[str], Ints]:
+def query_strata(mentions: MentionCorpus, strata: Strata, extras: Sequence[str]) -> tuple[list[str], Ints]:
     """Names of the strata, and the index of the stratum of each query; functions get docno, mention and ``extras``."""
     if strata is None:
         return [ALL], np.zeros(len(mentions), dtype=np.int64)
@@ -116,7 +116,7 @@ def strata_of(mentions: MentionCorpus, strata: Strata, extras: Sequence[str]) ->
 
 
 def _names_and_codes(labels: pd.Series[Any], where: str) -> tuple[list[str], Ints]:
-    codes, names = pd.factorize(ids_of(labels, where).text.to_pandas(), sort=True)
+    codes, names = pd.factorize(column_ids(labels, where).text.to_pandas(), sort=True)
     return [str(name) for name in names], codes.astype(np.int64)
 
 
@@ -212,7 +212,7 @@ class Units:
         starts = np.flatnonzero(np.concatenate([[True], inside[1:] != inside[:-1]]))
         sizes = np.diff(np.append(starts, len(order)))
         first = np.searchsorted(stratum[order[starts]], np.arange(n_strata + 1))
-        return cls(order, starts, sizes, first, None if weights is None else _sizes_of(corpus, weights)[order])
+        return cls(order, starts, sizes, first, None if weights is None else _weight_column(corpus, weights)[order])
 
     @property
     def n_units(self) -> Ints:
@@ -245,9 +245,9 @@ class Units:
         return self.order[self.starts[unit] + within], prob / self.sizes[unit]
 
 
-def _sizes_of(corpus: MentionCorpus, column: str) -> Floats:
+def _weight_column(corpus: MentionCorpus, column: str) -> Floats:
     where = f"mentions column {column!r}"
-    sizes = numbers_of(corpus.column(column), where)
+    sizes = column_numbers(corpus.column(column), where)
     bad = ~((sizes > 0) & np.isfinite(sizes))
     if bad.any():
         place = int(np.flatnonzero(bad)[np.argmin(corpus.rows[bad])])

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import pyterrier as pt
 
-from vbterrier.entities.learners import FORMAT, META, TRAINED, metadata, stored
+from vbterrier.entities.learners import FORMAT, META, TRAINED, metadata, read_saved_stage
 from vbterrier.entities.neural.entity_ranker import NeuralEntityRanker
 from vbterrier.entities.neural.reranker import NeuralReranker
 from vbterrier.entities.pool import read_links, write_links
 from vbterrier.entities.rankers.selector import EntitySelector
 from vbterrier.entities.stage import pool_of_links
-from vbterrier.errors import FileError, path_of
-from vbterrier.frames.files.source import content_of, json_of, require_regular
+from vbterrier.errors import FileError, path_parameter
+from vbterrier.frames.files.source import parse_json, read_content, require_regular
 from vbterrier.frames.files.writing import new_folder
 
 if TYPE_CHECKING:
@@ -34,9 +34,9 @@ class _Folder(pt.Artifact):  # type: ignore[misc]
     ARTIFACT_FORMAT = ARTIFACT_PACKAGE_HINT = FORMAT
 
     def __init__(self, path: StrPath) -> None:
-        super().__init__(path_of("path", path))
+        super().__init__(path_parameter("path", path))
         try:
-            meta = json_of(content_of(self.path / META, _MOST_BYTES))
+            meta = parse_json(read_content(self.path / META, _MOST_BYTES))
         except (OSError, ValueError, RecursionError) as error:
             raise FileError(self.path, f"has no {META} that can be read ({error})") from error
         identity = {"type": self.ARTIFACT_TYPE, "format": FORMAT}
@@ -93,7 +93,7 @@ class LinkSet(_Folder):
             The path exists, or the folder cannot be written.
         """
         pool = pool_of_links(pool, "LinkSet.build")
-        with new_folder(path_of("path", path)) as part:
+        with new_folder(path_parameter("path", path)) as part:
             write_links(pool, part / _LINKS)
             (part / META).write_text(metadata(cls.ARTIFACT_TYPE), encoding="utf-8")
         return cls(path)
@@ -140,7 +140,7 @@ class TrainedStage(_Folder):
     def stage(self, *inputs: Any, **options: Any) -> Any:
         """Return the stage; links, entities, texts and other inputs are given again, as in ``load`` of the stage."""
         kinds: dict[str, Any] = {kind.__name__: kind for kind in (EntitySelector, NeuralEntityRanker, NeuralReranker)}
-        name = stored(self.path)["stage"]
+        name = read_saved_stage(self.path)["stage"]
         if name not in kinds:
             raise FileError(self.path, f"holds a stage {name!r}; there are {', '.join(kinds)}")
         return kinds[name].load(self.path, *inputs, **options)

@@ -15,8 +15,8 @@ import pyterrier as pt
 from vbterrier.entities.provenance import of_cross_validated, require_independent, without_mark
 from vbterrier.entities.stage import EntityStage, OnEntities
 from vbterrier.errors import InputError, ParameterError, agreeing, examples, whole
-from vbterrier.frames.contracts import frame_of
-from vbterrier.frames.ids import ids_of
+from vbterrier.frames.contracts import pandas_frame
+from vbterrier.frames.ids import column_ids
 from vbterrier.kernels.resample import stream
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 INNER = 5
 
 
-def fold_of(qid: str, folds: int, seed: int) -> int:
+def fold_number(qid: str, folds: int, seed: int) -> int:
     """Return the fold of a query, from 0; it does not depend on the other queries."""
     return int(stream(seed, "fold", qid).integers(folds))
 
@@ -73,7 +73,7 @@ class Folds:
 
     def __init__(self, folds: Any, topics: Sequence[str], seed: int, *, validated: bool = True) -> None:
         self.given, self.topics, self.validated = folds, list(topics), validated
-        made = self._hashed(seed) if _is_number(folds) else self._divided()
+        made = self._hashed_folds(seed) if _is_number(folds) else self._parse_folds()
         self.parts = [frozenset(part) for part in made]
         used = [part for part in self.parts if part]
         if topics and len(used) < 2:  # noqa: PLR2004 - one to score, one to learn from
@@ -98,20 +98,20 @@ class Folds:
             yield Fold(number, test, training, validation)
 
     @contextmanager
-    def located(self, fold: Fold) -> Iterator[None]:
+    def error_context(self, fold: Fold) -> Iterator[None]:
         """Name the fold in errors of its training."""
         try:
             yield
         except InputError as error:
             raise InputError(f"fold {fold.number} of {len(self)}: {error}") from error
 
-    def _hashed(self, seed: int) -> list[set[str]]:
+    def _hashed_folds(self, seed: int) -> list[set[str]]:
         made: list[set[str]] = [set() for _ in range(whole("folds", self.given, low=2))]
         for topic in self.topics:
-            made[fold_of(topic, len(made), seed)].add(topic)
+            made[fold_number(topic, len(made), seed)].add(topic)
         return made
 
-    def _divided(self) -> list[list[str]]:
+    def _parse_folds(self) -> list[list[str]]:
         if isinstance(self.given, (str, pd.DataFrame)):
             raise ParameterError(
                 f"folds: found {type(self.given).__name__}, wanted a number, a splitter of scikit-learn, lists of "
@@ -180,10 +180,10 @@ def fresh(stage: Any) -> Any:
     parts = {
         name: list(map(fresh, part)) if isinstance(part, list) else fresh(part) for name, part in _parts(stage).items()
     }
-    return replaced(made, parts) if parts else made
+    return replace_parts(made, parts) if parts else made
 
 
-def replaced(stage: Any, parts: dict[str, Any]) -> Any:
+def replace_parts(stage: Any, parts: dict[str, Any]) -> Any:
     """Return a stage with other transformers inside."""
     if isinstance(stage, OnEntities):
         return stage.with_entities(parts["entities"])
@@ -206,7 +206,7 @@ class Teaching:
     qrels_va: Any = None
     seed: int = 0
 
-    def fit(self, stage: Any) -> None:
+    def fit_stage(self, stage: Any) -> None:
         """Fit all estimators of a stage in place, each on the :meth:`crossed` output of the earlier ones."""
         if isinstance(stage, pt.Estimator):
             stage.fit(self.training, self.qrels, self.validation, self.qrels_va)
@@ -215,13 +215,13 @@ class Teaching:
             teaching, last = self, max(at for at, each in enumerate(stages) if is_trained(each))
             for each in stages[:last]:
                 teaching = teaching.after(each)
-            teaching.fit(stages[last])
+            teaching.fit_stage(stages[last])
         else:
             for each in _flat(stage):
                 if is_trained(each):
-                    self.fit(each)
+                    self.fit_stage(each)
 
-    def crossed(self, stage: Any) -> pd.DataFrame:
+    def cross_fit_transform(self, stage: Any) -> pd.DataFrame:
         """Fit all estimators of a stage in place, and return its output for the training topics.
 
         The output for a topic is that of estimators that were fitted on other training topics.
@@ -236,25 +236,25 @@ class Teaching:
             return teaching.training
         if isinstance(stage, pt.Estimator):
             folds = _equal_folds(self.training, self.seed)
-            made = refitted(stage, self.training, self.qrels, folds, seed=self.seed)
-            self.fit(stage)
+            made = out_of_fold_output(stage, self.training, self.qrels, folds, seed=self.seed)
+            self.fit_stage(stage)
             return without_mark(made)
         parts = {
             name: [self._constant(each) for each in part] if isinstance(part, list) else self._constant(part)
             for name, part in _parts(stage).items()
         }
-        return without_mark(replaced(stage, parts).transform(self.training))
+        return without_mark(replace_parts(stage, parts).transform(self.training))
 
     def after(self, stage: Any) -> Teaching:
         """Fit a stage, and return what the next stage of a pipeline learns from."""
-        training, validation = self.crossed(stage), self.validation
+        training, validation = self.cross_fit_transform(stage), self.validation
         if validation is not None:
             validation = stage.transform(validation)
             validation = without_mark(validation) if is_trained(stage) else validation
         return replace(self, training=training, validation=validation)
 
     def _constant(self, stage: Any) -> pt.Transformer:
-        return pt.Transformer.from_df(self.crossed(stage), uniform=True)
+        return pt.Transformer.from_df(self.cross_fit_transform(stage), uniform=True)
 
 
 def _equal_folds(run: pd.DataFrame, seed: int) -> Any:
@@ -274,8 +274,8 @@ class RowsByTopic:
     """The rows of a frame by topic."""
 
     def __init__(self, frame: Any, name: str) -> None:
-        self.frame = frame_of(frame, name)
-        self.names, self._code = ids_of(self.frame["qid"], f"{name} column 'qid'").codes()
+        self.frame = pandas_frame(frame, name)
+        self.names, self._code = column_ids(self.frame["qid"], f"{name} column 'qid'").codes()
 
     def rows(self, topics: Collection[str]) -> pd.DataFrame:
         """Return the rows of some topics."""
@@ -283,7 +283,9 @@ class RowsByTopic:
         return self.frame[kept[self._code]].reset_index(drop=True)
 
 
-def refitted(stage: Any, run: Any, qrels: Any, folds: Any, *, seed: int, validated: bool = True) -> pd.DataFrame:
+def out_of_fold_output(
+    stage: Any, run: Any, qrels: Any, folds: Any, *, seed: int, validated: bool = True
+) -> pd.DataFrame:
     """Return the output of a pipeline for all topics; all of its estimators are fitted again for each fold."""
     topics, labels = RowsByTopic(run, "run"), None if qrels is None else RowsByTopic(qrels, "qrels")
     parts = []
@@ -292,8 +294,8 @@ def refitted(stage: Any, run: Any, qrels: Any, folds: Any, *, seed: int, validat
         model = fresh(stage)
         checked = topics.rows(fold.validation) if fold.validation else None
         labelled = None if labels is None else labels.rows(fold.training | fold.validation)
-        with divided.located(fold):
-            Teaching(topics.rows(fold.training), labelled, checked, labelled, seed).fit(model)
+        with divided.error_context(fold):
+            Teaching(topics.rows(fold.training), labelled, checked, labelled, seed).fit_stage(model)
         parts.append(model.transform(topics.rows(fold.test)))
     made = pd.concat(parts, ignore_index=True) if parts else stage.transform(topics.frame)
     place = {name: at for at, name in enumerate(topics.names)}
@@ -361,6 +363,6 @@ def cross_validated(stage: Any, run: Any, qrels: Any, *, folds: Any = 5, seed: i
     """
     if not is_trained(stage):
         raise ParameterError(f"stage: {stage!r} contains no estimator; call it, there is nothing to fit")
-    run = frame_of(run, "run")
+    run = pandas_frame(run, "run")
     require_independent(run, "run", folds=True)
-    return refitted(stage, run, qrels, folds, seed=whole("seed", seed, low=0))
+    return out_of_fold_output(stage, run, qrels, folds, seed=whole("seed", seed, low=0))

@@ -31,7 +31,7 @@ def _digest(content: bytes) -> str:
     return hashlib.blake2b(content, digest_size=8).hexdigest()
 
 
-def sampled(ids: Iterable[str]) -> list[str]:
+def sample_ids(ids: Iterable[str]) -> list[str]:
     """Return the 64 ids with the lowest digests: the same sample in any order."""
     return sorted(set(ids), key=lambda each: (_digest(each.encode()), each))[:_N_ENTITIES]
 
@@ -55,7 +55,7 @@ def _keys(table: Mapping[str, Any], ids: Sequence[str]) -> list[tuple[str, str]]
 
 def of_links(links: pd.DataFrame, docnos: Iterable[str] | None = None) -> dict[str, str]:
     """Return the digests of the distinct entities of some documents, of a sample without ``docnos``, by docno."""
-    kept = links[links["docno"].isin(sampled(links["docno"].unique()) if docnos is None else list(docnos))]
+    kept = links[links["docno"].isin(sample_ids(links["docno"].unique()) if docnos is None else list(docnos))]
     entities = kept.drop_duplicates().sort_values(["docno", "entity_id"]).groupby("docno")["entity_id"].agg("\0".join)
     return {str(docno): _digest(text.encode()) for docno, text in entities.items()}
 

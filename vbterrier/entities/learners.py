@@ -13,15 +13,15 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from vbterrier.entities.cross_validation import Folds, Teaching, is_trained, refitted
-from vbterrier.entities.fingerprints import of_links, require_same_inputs, sampled, warn_of_other_links
+from vbterrier.entities.cross_validation import Folds, Teaching, is_trained, out_of_fold_output
+from vbterrier.entities.fingerprints import of_links, require_same_inputs, sample_ids, warn_of_other_links
 from vbterrier.entities.provenance import of_cross_validated, of_fitted, require_independent
 from vbterrier.entities.stage import EntityStage
-from vbterrier.errors import FileError, InputError, ParameterError, agreeing, examples, path_of, warn
-from vbterrier.frames.files.source import content_of, json_of, require_regular
+from vbterrier.errors import FileError, InputError, ParameterError, agreeing, examples, path_parameter, warn
+from vbterrier.frames.files.source import parse_json, read_content, require_regular
 from vbterrier.frames.files.writing import folder_of_files, replace_files
 from vbterrier.frames.id_spaces import conversion, entity_ids
-from vbterrier.frames.ids import ids_of
+from vbterrier.frames.ids import column_ids
 from vbterrier.frames.linked_pool import LinkedPool
 from vbterrier.frames.ranking import Run, ranked
 
@@ -68,10 +68,10 @@ def metadata(kind: str) -> str:
     return json.dumps({"type": kind, "format": FORMAT, "package_hint": FORMAT}) + "\n"
 
 
-def stored(folder: Path) -> dict[str, Any]:
+def read_saved_stage(folder: Path) -> dict[str, Any]:
     """Return the stage, the parameters and the topics of a saved stage, and the name of the file of its model."""
     try:
-        made = json_of(content_of(folder / _PARAMETERS, MOST_BYTES))
+        made = parse_json(read_content(folder / _PARAMETERS, MOST_BYTES))
     except (OSError, ValueError, RecursionError) as error:
         raise FileError(folder, f"is not a saved model ({error}); write it with save") from error
     kinds = {"stage": str, "parameters": dict, "topics": list, "weights": str, "digest": str}
@@ -98,7 +98,7 @@ def _require_same_space(stage: str, before: str, now: str) -> None:
 def _require_digest(path: Path, expected: str) -> None:
     """Refuse a model that is not the one saved with the parameters: readers of models crash on damaged ones."""
     try:
-        content = content_of(path, MOST_BYTES)
+        content = read_content(path, MOST_BYTES)
     except OSError as error:
         raise FileError(path, f"is not a saved model ({error.strerror or error}); write it with save") from error
     if _digest(content) != expected:
@@ -129,7 +129,7 @@ class Learner(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
         """Check the columns of a run."""
 
     @abc.abstractmethod
-    def _prepared(self, inp: pd.DataFrame) -> Prepared:
+    def _compute_features(self, inp: pd.DataFrame) -> Prepared:
         """Compute the features of a run that is not empty."""
 
     @abc.abstractmethod
@@ -169,18 +169,18 @@ class Learner(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
         has_validation = topics_or_res_va is not None and len(topics_or_res_va)
         checked = topics_or_res_va if has_validation else None
         judged = qrels_tr if qrels_va is None else qrels_va
-        training = self._taught(Teaching(topics_or_res_tr, qrels_tr, checked, judged, self.seed))
+        training = self._training_features(Teaching(topics_or_res_tr, qrels_tr, checked, judged, self.seed))
         topics, validation = list(training.run.topics), []
         if checked is not None:
-            prepared = self._prepared(checked)
+            prepared = self._compute_features(checked)
             topics, validation = [*topics, *prepared.run.topics], self._examples(prepared, judged)
         self._learned = self._train(self._examples(training, qrels_tr), validation)
         self._topics = frozenset(topics)
         return self
 
-    def _taught(self, teaching: Teaching) -> Prepared:
+    def _training_features(self, teaching: Teaching) -> Prepared:
         """Compute the features of the training topics, after fitting the estimators that the stage contains."""
-        return self._prepared(teaching.training)
+        return self._compute_features(teaching.training)
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Replace the scores and ranks of a run, with the column ``judgments``."""
@@ -189,7 +189,7 @@ class Learner(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
             return of_fitted(inp.assign(rank=pd.Series(dtype="int64")), self._topics)
         if self._learned is None:
             raise InputError(f"{type(self).__name__} is not fitted; call fit, or use cross_validated or load")
-        prepared = self._prepared(inp)
+        prepared = self._compute_features(inp)
         for x in prepared.features:
             self._require_features(x)
         score = np.full(len(inp), np.nan)
@@ -206,10 +206,12 @@ class Learner(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
         """
         require_independent(topics_and_res, self.INPUT, folds=True)
         if any(map(is_trained, pt.inspect.subtransformers(self).values())):
-            return refitted(self, topics_and_res, qrels, folds, seed=self.seed, validated=self.patience is not None)
+            return out_of_fold_output(
+                self, topics_and_res, qrels, folds, seed=self.seed, validated=self.patience is not None
+            )
         if not len(topics_and_res):
             return of_cross_validated(topics_and_res.assign(rank=pd.Series(dtype="int64")))
-        prepared = self._prepared(topics_and_res)
+        prepared = self._compute_features(topics_and_res)
         for source in prepared.sources:
             require_independent(source, "entities", folds=True)
         examples_by_topic = {topic.qid: topic for topic in self._examples(prepared, qrels)}
@@ -220,7 +222,7 @@ class Learner(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
                 [examples_by_topic[q] for q in examples_by_topic if q in part]
                 for part in (fold.training, fold.validation)
             )
-            with divided.located(fold):
+            with divided.error_context(fold):
                 learned = self._train(training, checked)
             tested = [at for at, qid in enumerate(prepared.run.topics) if qid in fold.test]
             scores = self._scores(learned, [prepared.features[at] for at in tested])
@@ -232,9 +234,9 @@ class Learner(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
     def set_parameter(self, name: str, value: Any) -> None:
         """Set a parameter; a change of one that training depends on discards the model."""
         learned, topics = self._learned, self._topics
-        before = self._stored()
+        before = self._stored_parameters()
         super().set_parameter(name, value)
-        if before == self._stored():
+        if before == self._stored_parameters():
             self._learned, self._topics = learned, topics
 
     def _require_learned(self, learned: Any) -> None:
@@ -248,10 +250,10 @@ class Learner(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
         """Return some entities of the links, the same for the same links in any order."""
         links = getattr(self, "links", None)
         if isinstance(links, pd.DataFrame):
-            return sampled(links["entity_id"].astype(str))
-        return sampled(links.entities.text.to_pylist()) if isinstance(links, LinkedPool) else []
+            return sample_ids(links["entity_id"].astype(str))
+        return sample_ids(links.entities.text.to_pylist()) if isinstance(links, LinkedPool) else []
 
-    def _links_of(self, docnos: Iterable[str] | None = None) -> dict[str, str]:
+    def _link_digests(self, docnos: Iterable[str] | None = None) -> dict[str, str]:
         """Return digests of the entities of some documents, of a sample without ``docnos``; empty without links."""
         links = getattr(self, "links", None)
         frame = links.to_frame() if isinstance(links, LinkedPool) else links
@@ -259,7 +261,7 @@ class Learner(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
             return {}
         # Documents without links have a row in pools.
         frame, column = frame[frame["entity_id"].notna()], "links column 'entity_id'"
-        plain = entity_ids(ids_of(frame["entity_id"], column), column)
+        plain = entity_ids(column_ids(frame["entity_id"], column), column)
         docno = frame["docno"].astype(str).to_numpy()
         return of_links(pd.DataFrame({"docno": docno, "entity_id": plain.ids.text.to_pylist()})[~plain.is_nil], docnos)
 
@@ -268,10 +270,10 @@ class Learner(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
         links = getattr(self, "links", None)
         if isinstance(links, pd.DataFrame):
             column = "links column 'entity_id'"
-            return entity_ids(ids_of(links["entity_id"], column), column).space
+            return entity_ids(column_ids(links["entity_id"], column), column).space
         return links.space if isinstance(links, LinkedPool) else ""
 
-    def _stored(self) -> dict[str, Any]:
+    def _stored_parameters(self) -> dict[str, Any]:
         """Return the parameters that a folder stores, by name.
 
         Not ``_parameters``: PyTerrier reads a parameter ``parameters`` from an attribute of this name first.
@@ -285,12 +287,12 @@ class Learner(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
 
     @staticmethod
     @abc.abstractmethod
-    def _packed(learned: Any) -> bytes:
+    def _serialise_model(learned: Any) -> bytes:
         """Return the content of the file of a model."""
 
     @staticmethod
     @abc.abstractmethod
-    def _unpacked(path: Path) -> Any:
+    def _read_model(path: Path) -> Any:
         """Read and check a model."""
 
     def save(self, path: StrPath) -> None:
@@ -306,14 +308,14 @@ class Learner(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
         """
         if self._learned is None:
             raise InputError(f"{type(self).__name__} is not fitted; there is nothing to save")
-        folder, packed, name = path_of("path", path), self._packed(self._learned), f"model{self.SUFFIX}"
+        folder, packed, name = path_parameter("path", path), self._serialise_model(self._learned), f"model{self.SUFFIX}"
         digest = _digest(packed)
         if (folder / name).exists():
             name = f"model-{digest}{self.SUFFIX}"
-        made = {"format": _VERSION, "stage": type(self).__name__, "parameters": self._stored()}
+        made = {"format": _VERSION, "stage": type(self).__name__, "parameters": self._stored_parameters()}
         ids = self._entity_ids()
         made |= {"entities": ids, "space": self._id_space(), "inputs": self._fingerprints(ids)}
-        made["links"] = self._links_of()
+        made["links"] = self._link_digests()
         text = json.dumps({**made, "topics": sorted(self._topics), "weights": name, "digest": digest}, indent=2) + "\n"
         with folder_of_files(folder):
             replace_files({folder / name: packed, folder / META: metadata(TRAINED), folder / _PARAMETERS: text})
@@ -343,15 +345,15 @@ class Learner(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
         DegenerateWarning
             Documents of the training with other links, such as those of another linker.
         """
-        folder = path_of("path", path)
+        folder = path_parameter("path", path)
         require_regular(folder / _PARAMETERS, *folder.glob(f"model*{cls.SUFFIX}"))
-        made = stored(folder)
+        made = read_saved_stage(folder)
         parameters, name = made["parameters"], made["weights"]
         if made["stage"] != cls.__name__ or set(parameters) != set(cls.STORED) or not cls._is_model(name):
             kind = f"{cls.__name__} of format {_VERSION}"
             raise FileError(folder / _PARAMETERS, f"is not a saved {kind}; write it with save")
         _require_digest(folder / name, made["digest"])
-        learned = cls._unpacked(folder / name)
+        learned = cls._read_model(folder / name)
         try:
             arguments = cls._arguments(parameters)
         except ParameterError as error:
@@ -365,7 +367,7 @@ class Learner(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
         stage._require_learned(learned)
         _require_same_space(cls.__name__, made["space"], stage._id_space())
         require_same_inputs(cls.__name__, made["inputs"], stage._fingerprints(made["entities"]))
-        warn_of_other_links(cls.__name__, made["links"], stage._links_of(made["links"]))
+        warn_of_other_links(cls.__name__, made["links"], stage._link_digests(made["links"]))
         stage._learned, stage._topics = learned, frozenset(map(str, made["topics"]))
         return stage
 

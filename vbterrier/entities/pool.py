@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from vbterrier import remedies
-from vbterrier.errors import FileError, InputError, path_of, whole_or_none
+from vbterrier.errors import FileError, InputError, path_parameter, whole_or_none
 from vbterrier.frames.contracts import LabelFrame
 from vbterrier.frames.entities import TagFrame
 from vbterrier.frames.files.source import MAX_BYTES, Source
@@ -17,7 +17,7 @@ from vbterrier.frames.files.tables import require_columns
 from vbterrier.frames.files.writing import replacing
 from vbterrier.frames.ids import Ids, Lookup, require_same_kind
 from vbterrier.frames.linked_pool import LinkedPool, of_rows
-from vbterrier.frames.pool_links import COLUMNS, UNJUDGED, coded, links_of
+from vbterrier.frames.pool_links import COLUMNS, UNJUDGED, entity_codes, link_arrays
 from vbterrier.frames.ranking import Run, places
 from vbterrier.kernels.rankings import spans
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from vbterrier.annotations import Ints, StrPath
 
-__all__ = ["LinkedPool", "judged", "link_pool", "read_links", "write_links"]
+__all__ = ["LinkedPool", "link_pool", "lookup_labels", "read_links", "write_links"]
 
 
 def link_pool(pool: Any, tags: Any, qrels: Any = None, *, cutoff: int | None = None) -> LinkedPool:
@@ -95,14 +95,14 @@ def link_pool(pool: Any, tags: Any, qrels: Any = None, *, cutoff: int | None = N
             f"{linked.docno.text[:3].to_pylist()}, pool: {docno.text[:3].to_pylist()})"
         )
     # Ids are encoded before they are repeated for documents of several pools.
-    vocabulary, entity, space = coded(linked.entity, f"{linked.name} column 'entity_id'")
+    vocabulary, entity, space = entity_codes(linked.entity, f"{linked.name} column 'entity_id'")
     if len(row) and (entity[row] < 0).all():
         raise InputError(f"{linked.name}: no link of the pool has an entity, all are NIL; check the column entity_id")
     document, row = document[entity[row] >= 0], row[entity[row] >= 0]
-    links = links_of(len(topic), document, vocabulary, entity[row], linked.weight[row])
+    links = link_arrays(len(topic), document, vocabulary, entity[row], linked.weight[row])
     label = np.full(len(topic), UNJUDGED)
     if qrels is not None:
-        label = judged(LabelFrame(qrels), run.topic_ids, run.topics, topic, docno, ("pool", "pool"))
+        label = lookup_labels(LabelFrame(qrels), run.topic_ids, run.topics, topic, docno, ("pool", "pool"))
     return LinkedPool(
         topics=run.topics, topic=topic, docno=docno, label=label, rank=rank, **links._asdict(), space=space
     )
@@ -125,7 +125,7 @@ def _mentions(tags: TagFrame, run: Run, topic: Ints, docno: Ids) -> tuple[Ints, 
     return has[owner], rows[place]
 
 
-def judged(
+def lookup_labels(
     labels: LabelFrame, ids: Ids, topics: list[str], topic: Ints, docno: Ids, names: Sequence[str], low: int = 0
 ) -> Ints:
     """Return the label of each document, at least ``low``, or -1 if it is unjudged; kinds of ids have to agree.
@@ -193,7 +193,7 @@ def write_links(pool: LinkedPool, path: StrPath) -> None:
     document, link = pool.rows()
     text = pa.array(pool.topics, pa.large_string()), pool.docno.text, pool.entities.text
     schema = _SCHEMA.with_metadata({_SPACE: pool.space.encode()})
-    with replacing(path_of("path", path)) as file, pq.ParquetWriter(file, schema, compression="zstd") as writer:
+    with replacing(path_parameter("path", path)) as file, pq.ParquetWriter(file, schema, compression="zstd") as writer:
         for start in range(0, len(link), _CHUNK):
             at, of = document[start : start + _CHUNK], link[start : start + _CHUNK]
             codes = pool.topic[at], at, np.where(of >= 0, of_rows(pool.entity, of), -1)

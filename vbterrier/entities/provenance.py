@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from vbterrier.errors import InputError, examples, warn
-from vbterrier.frames.contracts import frame_of
+from vbterrier.frames.contracts import pandas_frame
 
 if TYPE_CHECKING:
     from vbterrier.annotations import Bools
@@ -30,12 +30,12 @@ def with_mark(run: pd.DataFrame, value: str) -> pd.DataFrame:
 def of_fitted(run: pd.DataFrame, topics: frozenset[str], *sources: pd.DataFrame) -> pd.DataFrame:
     """Mark the run of a model that was fitted on some topics; its sources are its inputs."""
     of_same = run["qid"].astype(str).isin(topics)
-    return carried(run, with_mark(run[of_same], OWN), with_mark(run[~of_same], OTHER), *sources)
+    return with_strongest_mark(run, with_mark(run[of_same], OWN), with_mark(run[~of_same], OTHER), *sources)
 
 
 def of_cross_validated(run: pd.DataFrame, *sources: pd.DataFrame) -> pd.DataFrame:
     """Mark the run of models of other topics of the same run; its sources are its inputs."""
-    return carried(run, with_mark(run, CROSSED), *sources)
+    return with_strongest_mark(run, with_mark(run, CROSSED), *sources)
 
 
 def without_mark(run: pd.DataFrame) -> pd.DataFrame:
@@ -43,7 +43,7 @@ def without_mark(run: pd.DataFrame) -> pd.DataFrame:
     return run.drop(columns=JUDGMENTS, errors="ignore")
 
 
-def carried(run: pd.DataFrame, *sources: pd.DataFrame) -> pd.DataFrame:
+def with_strongest_mark(run: pd.DataFrame, *sources: pd.DataFrame) -> pd.DataFrame:
     """Mark each topic of a run with the strongest value that any of its sources has for the topic."""
     sources = tuple(source for source in sources if JUDGMENTS in source)
     if not sources:
@@ -63,7 +63,7 @@ def require_independent(run: Any, name: str, *, folds: bool) -> None:
     topics, which so reach the scores of the test topics. Elsewhere a warning reports it, as it does rankings that
     depend on the judgments of their own topics.
     """
-    run = frame_of(run, name)
+    run = pandas_frame(run, name)
     if JUDGMENTS not in run:
         return
 

@@ -14,14 +14,14 @@ import pyarrow.compute as pc
 import pyterrier as pt
 
 from vbterrier.entities.pool import link_pool
-from vbterrier.entities.provenance import JUDGMENTS, carried
+from vbterrier.entities.provenance import JUDGMENTS, with_strongest_mark
 from vbterrier.errors import InputError, agreeing, examples, warn, whole
 from vbterrier.frames.columns import TAGS
-from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.contracts import pandas_frame, require
 from vbterrier.frames.entities import TagFrame
 from vbterrier.frames.entity_coverage import ABSENT, ALPHA, SHRINKAGE, UNDEFINED, EntityTable, warn_of_other_ids
 from vbterrier.frames.id_spaces import entity_ids
-from vbterrier.frames.ids import Ids, ids_of, require_same_kind
+from vbterrier.frames.ids import Ids, column_ids, require_same_kind
 from vbterrier.frames.linked_pool import LinkedPool
 from vbterrier.frames.pool_links import UNJUDGED
 from vbterrier.frames.ranking import Run, places, run_places
@@ -40,17 +40,17 @@ _LONGEST = 60
 _SELECTED = ("name", "qid", "rank", "entity_id", "score", "df_relevant", "df_other", "oer", "signal")
 
 
-def links_of(links: Any) -> LinkedPool | pd.DataFrame:
+def check_links(links: Any) -> LinkedPool | pd.DataFrame:
     """Return the parameter ``links``: a pool, that of an artifact or of a K frame, or a copy of a T frame."""
     if isinstance(links, pt.Artifact):
         # An artifact of linked pools, vbterrier.entities.LinkSet.
         links = getattr(links, "pool", links)
     if isinstance(links, LinkedPool):
         return links
-    frame = frame_of(links, "links")
+    frame = pandas_frame(links, "links")
     if {"label", "rank"} <= set(frame.columns):
         return LinkedPool.from_frame(frame)
-    frame = frame_of(frame, "links", TAGS)
+    frame = pandas_frame(frame, "links", TAGS)
     # Validate now, so that errors are raised before an experiment starts.
     TagFrame(frame, name="links")
     return frame.copy()
@@ -58,7 +58,7 @@ def links_of(links: Any) -> LinkedPool | pd.DataFrame:
 
 def pool_of_links(links: Any, name: str) -> LinkedPool:
     """Return the linked pool of a parameter ``links``, which tags are not."""
-    pool = links_of(links)
+    pool = check_links(links)
     if not isinstance(pool, LinkedPool):
         raise InputError(f"{name}: links are tags without a pool; pass link_pool(pool, tags, qrels) or its frame")
     return pool
@@ -107,23 +107,23 @@ class EntityStage(pyterrier.Stage):
         return f"{len(value)} entries" if hasattr(value, "__len__") else type(value).__name__
 
     @staticmethod
-    def hashed(value: Any) -> int:
+    def hash_value(value: Any) -> int:
         """Return a hash; pools are compared by content, so their hash depends on the type only."""
-        return hash(LinkedPool) if isinstance(value, LinkedPool) else pyterrier.Stage.hashed(value)
+        return hash(LinkedPool) if isinstance(value, LinkedPool) else pyterrier.Stage.hash_value(value)
 
 
 class PoolLinks:
     """Links of documents: a linked pool or its K frame, or tags with which any run is linked."""
 
     def __init__(self, source: Any) -> None:
-        self.given = links_of(source)
+        self.given = check_links(source)
 
     def of(self, run: Run) -> Documents:
         """Return the documents of a run, by topic and in trec_eval's order, with their entities.
 
         Documents outside the linked pool, and documents without tags, have no entities.
         """
-        documents = unlinked(run)
+        documents = unlinked_documents(run)
         if isinstance(self.given, LinkedPool):
             pool = documents.pool
             document = self.given.find_documents(run.topics, pool.topic, pool.docno, f"{run.name} column 'docno'")
@@ -133,7 +133,7 @@ class PoolLinks:
 
 def any_tagged(run: Run, tags: Any) -> bool:
     """Return True if a document of a run has a tag; ids have to be of the same kind."""
-    tagged = ids_of(tags["docno"], "links column 'docno'")
+    tagged = column_ids(tags["docno"], "links column 'docno'")
     require_same_kind(tagged, run.docno, "links column 'docno'", f"{run.name} column 'docno'")
     return bool(pc.any(pc.is_in(run.docno.text, value_set=tagged.text)).as_py())
 
@@ -153,9 +153,9 @@ class Documents:
         return self.run.score[self.row]
 
 
-def unlinked(run: Run) -> Documents:
+def unlinked_documents(run: Run) -> Documents:
     """Return the documents of a run without any entities."""
-    rows, starts, sizes = run.ordered()
+    rows, starts, sizes = run.ordered_rows()
     rank = np.arange(len(rows)) - np.repeat(starts, sizes)
     pool = without_links(run.topics, run.topic[rows], run.docno.take(rows), rank)
     return Documents(run, pool, rows, np.ones(len(rows), dtype=bool))
@@ -224,19 +224,19 @@ class TopEntities:
         return self.pool.document[self.link]
 
     @cached_property
-    def reached(self) -> Bools:
+    def reached_mask(self) -> Bools:
         """True for documents of the pool that mention a listed entity, shape (n_documents,)."""
         reached = np.zeros(len(self.pool), dtype=bool)
         reached[self.document] = True
         return reached
 
-    def summed(self, values: Floats) -> Floats:
+    def document_sums(self, values: Floats) -> Floats:
         """Return the sum of values over each document's links to listed entities, (m,) -> (n_documents,)."""
         total: Floats = np.bincount(self.document, values, minlength=len(self.pool)).astype(np.float64, copy=False)
         return total
 
 
-def columns_of(stage: pt.Transformer) -> list[str]:
+def required_columns(stage: pt.Transformer) -> list[str]:
     """Return the columns that a stage needs, as far as its inspection shows."""
     columns: list[str] = (pt.inspect.transformer_inputs(stage, strict=False) or [[]])[0]
     return columns
@@ -254,7 +254,7 @@ class OnEntities(EntityStage):
         if isinstance(entities, pt.Transformer):
             self.entities = entities
             return
-        frame = frame_of(entities, "entities")
+        frame = pandas_frame(entities, "entities")
         require(frame, ("qid", "docno", "score"), "entities")
         # A copy, so that later changes of the caller's frame have no effect.
         self.entities = frame[frame.columns.intersection(["qid", "docno", "score", JUDGMENTS])].copy()
@@ -268,7 +268,7 @@ class OnEntities(EntityStage):
         """Return the columns of the input that the stage and the stage that ranks the entities need."""
         if self._inner is None:
             is_pipeline = isinstance(self.entities, pt.Transformer)
-            self._inner = columns_of(self.entities) if is_pipeline else []
+            self._inner = required_columns(self.entities) if is_pipeline else []
         return [list(dict.fromkeys([*self._columns(), *self._inner]))]
 
     def _require_columns(self, inp: pd.DataFrame) -> None:
@@ -365,14 +365,14 @@ class EntityReachable(OnDocuments):
         if not len(inp):
             return inp.assign(rank=pd.Series(dtype="int64"))
         documents, entities = self._linker.of(Run(inp)), self._entity_run(inp)
-        pool, kept = documents.pool, self._top_entities(documents, entities, self.cutoff).reached
+        pool, kept = documents.pool, self._top_entities(documents, entities, self.cutoff).reached_mask
         n_kept = np.bincount(pool.topic[kept], minlength=len(pool.topics))
         empty = [pool.topics[place] for place in np.flatnonzero(n_kept == 0)]
         if empty:
             warn(f"run: {len(empty)} of {len(n_kept)} topics have no reachable document ({examples(empty)})")
         frame = inp.iloc[documents.row[kept]].reset_index(drop=True)
         frame = frame.assign(rank=np.arange(len(frame)) - np.repeat(np.cumsum(n_kept) - n_kept, n_kept))
-        return carried(frame, inp, entities.frame)
+        return with_strongest_mark(frame, inp, entities.frame)
 
 
 def selected_entities(

@@ -14,10 +14,10 @@ from vbterrier.entities.rankers.base import RunOnPool
 from vbterrier.entities.rankers.consensus import ConsensusEntities, random_scores
 from vbterrier.entities.stage import pool_of_links, require_judged
 from vbterrier.errors import InputError, ParameterError, agreeing, choice, examples, excerpt, warn, whole
-from vbterrier.frames.contracts import frame_of
+from vbterrier.frames.contracts import pandas_frame
 from vbterrier.frames.entity_coverage import ALPHA, SHRINKAGE, UNDEFINED, EntityTable, share
-from vbterrier.frames.ids import numbers_of
-from vbterrier.frames.notebook import Panel, counted
+from vbterrier.frames.ids import column_numbers
+from vbterrier.frames.notebook import Panel, count_text
 from vbterrier.frames.ranking import ranked
 from vbterrier.frames.results import Shown
 from vbterrier.kernels.coverage import CLASSES
@@ -157,7 +157,7 @@ def closed_entities(
         names = np.array(pool.topics, dtype=object)
         made = pd.DataFrame({"qid": names[topic], "docno": entity.text.to_pandas(), "score": 0.0})
     else:
-        aligned = RunOnPool.on(pool, frame_of(run, "run"))
+        aligned = RunOnPool.on(pool, pandas_frame(run, "run"))
         topic, entity, made = aligned.topic, aligned.run.docno, aligned.run.frame
         label = np.where(aligned.pair >= 0, label[aligned.pair], -1)
         kept = label >= 0
@@ -226,7 +226,7 @@ class Supervision(Shown):
         return self.topics
 
     def _line(self) -> str:
-        return f"{counted(len(self.topics), 'topic')}, {counted(self.n_documents, 'document')}; rel={self.rel}"
+        return f"{count_text(len(self.topics), 'topic')}, {count_text(self.n_documents, 'document')}; rel={self.rel}"
 
     def _panels(self) -> Iterator[Panel]:
         yield Panel("Partitions of pairs of topic and entity", self.partitions)
@@ -361,7 +361,7 @@ def _sample_mask(table: EntityTable, partition: Ints, negatives: str, ranking: A
     else:
         if ranking is None:
             ranking = ConsensusEntities(pool, support="rank")(pd.DataFrame({"qid": pool.topics}))
-        aligned = RunOnPool.on(pool, frame_of(ranking, "ranking"))
+        aligned = RunOnPool.on(pool, pandas_frame(ranking, "ranking"))
         order = np.full(len(table), np.inf)
         inside = aligned.pair >= 0
         order[aligned.pair[inside]] = aligned.run.ranks()[inside]
@@ -377,7 +377,7 @@ def _collection_df(table: EntityTable, counted: Ints, df: Mapping[str, int], n_d
         raise InputError(
             f"df: {agreeing(len(missing), 'entities of the pools have no frequency')} ({examples(missing)})"
         )
-    counts = numbers_of(pd.Series([df[each] for each in ids], dtype=object), "df")
+    counts = column_numbers(pd.Series([df[each] for each in ids], dtype=object), "df")
     wrong = ~((counts >= counted) & (counts <= whole("n_documents", n_documents)))
     if wrong.any():
         at = int(np.argmax(wrong))

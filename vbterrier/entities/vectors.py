@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vbterrier.errors import FileError, agreeing, choice, path_of
+from vbterrier.errors import FileError, agreeing, choice, path_parameter
 from vbterrier.frames.files.source import require_regular
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class VectorFile(Mapping[str, "Floats"]):
         self._rows = {name: row for row, name in enumerate(names)}
         if len(self._rows) < len(names):
             twice = next(row for row, name in enumerate(names) if self._rows[name] != row)
-            raise FileError(path, f"has two vectors of {self._shown(twice)}; keep one")
+            raise FileError(path, f"has two vectors of {self._quoted_name(twice)}; keep one")
         self._bytes = np.memmap(path, dtype=np.uint8, mode="r")
 
     def rows(self, ids: list[str]) -> Ints:
@@ -57,17 +57,17 @@ class VectorFile(Mapping[str, "Floats"]):
         else:
             made = np.empty((len(rows), self.dimension))
             for place, row in enumerate(rows.tolist()):
-                made[place] = self._parsed(row)
+                made[place] = self._parse_vector(row)
         bad = ~np.isfinite(made).all(axis=1)
         if bad.any():
-            name = self._shown(int(rows[int(np.argmax(bad))]))
+            name = self._quoted_name(int(rows[int(np.argmax(bad))]))
             raise FileError(self.path, f"the vector of {name} is not finite; remove it from the file")
         return made
 
-    def _shown(self, row: int) -> str:
+    def _quoted_name(self, row: int) -> str:
         return repr(self._names[row].decode("utf-8", errors="replace"))
 
-    def _parsed(self, row: int) -> Floats:
+    def _parse_vector(self, row: int) -> Floats:
         text = self._bytes[self._offsets[row] : self._stops[row]].tobytes()
         try:
             numbers = np.array(text.split(), dtype=np.float64)
@@ -75,7 +75,7 @@ class VectorFile(Mapping[str, "Floats"]):
             numbers = np.empty(0)
         if len(numbers) != self.dimension:
             problem = f"wanted {self.dimension} numbers, found {text[:60]!r}"
-            raise FileError(self.path, f"the vector of {self._shown(row)}: {problem}")
+            raise FileError(self.path, f"the vector of {self._quoted_name(row)}: {problem}")
         return numbers
 
     def __contains__(self, each: object) -> bool:
@@ -154,11 +154,11 @@ def read_vectors(path: StrPath, *, prefix: str = "", form: str = "auto") -> Vect
     ([1.0, 0.0, 0.5], False)
     """
     choice("form", form, FORMATS)
-    path = path_of("path", path)
+    path = path_parameter("path", path)
     require_regular(path)
     try:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            return _indexed(path, data, prefix.encode(), form)
+            return _index_vectors(path, data, prefix.encode(), form)
     except (OSError, ValueError) as error:
         if isinstance(error, FileError):
             raise
@@ -166,7 +166,7 @@ def read_vectors(path: StrPath, *, prefix: str = "", form: str = "auto") -> Vect
         raise FileError(path, f"cannot be read: {reason}") from error
 
 
-def _indexed(path: Path, data: mmap.mmap, prefix: bytes, form: str) -> VectorFile:
+def _index_vectors(path: Path, data: mmap.mmap, prefix: bytes, form: str) -> VectorFile:
     if data[:1] == _PICKLE or data[:2] == _GZIP:
         kind = "compressed" if data[:2] == _GZIP else "a pickled model, which is never loaded"
         raise FileError(path, f"is {kind}; wanted word2vec or text: unpack it, or save it with save_text")

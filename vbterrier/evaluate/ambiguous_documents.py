@@ -10,10 +10,17 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, examples, warn
-from vbterrier.evaluate.inputs import input_table, intents_and_tags, intents_of, named_runs, run_of_system, tags_of
+from vbterrier.evaluate.inputs import (
+    document_tags,
+    input_table,
+    intents_and_queries,
+    intents_and_tags,
+    named_runs,
+    run_of_system,
+)
 from vbterrier.frames.files.reading import read_documents
 from vbterrier.frames.id_spaces import NIL
-from vbterrier.frames.pipelines import topics_of
+from vbterrier.frames.pipelines import topics_frame
 from vbterrier.frames.ranking import run_places
 from vbterrier.intents.coverage import Intents, Tags
 from vbterrier.kernels.annotated_coverage import (
@@ -21,7 +28,7 @@ from vbterrier.kernels.annotated_coverage import (
     Rankings,
     agreement_shifts,
     annotation_residuals,
-    bits_of,
+    candidate_bits,
     drawn_candidates,
     spread_estimates,
     whole_topic_estimates,
@@ -201,9 +208,11 @@ class AmbiguousDocuments:
         uniform = stream(seed, "tags of annotated documents").random((n_draws, self.n_documents))
         place = drawn_candidates(prob, self.table.document, self.n_documents, uniform)
         place = np.where(place < self.table.n_candidates[self.table.topic], place, -1)
-        return np.concatenate([bits_of(place, self.n_words), np.zeros((n_draws, 1, self.n_words), np.int64)], axis=1)
+        return np.concatenate(
+            [candidate_bits(place, self.n_words), np.zeros((n_draws, 1, self.n_words), np.int64)], axis=1
+        )
 
-    def expected(self, prob: Floats, n_draws: int = N_DRAWS, seed: int = 0) -> Floats:
+    def mean_expected_scores(self, prob: Floats, n_draws: int = N_DRAWS, seed: int = 0) -> Floats:
         """Mean scores if documents are about each candidate with these probabilities, shape (2, n_cutoffs, S)."""
         return np.asarray(self.rankings.expected_scores(self.drawn_words(prob, n_draws, seed)).mean(axis=2))
 
@@ -265,9 +274,9 @@ def ambiguous_documents(
     runs: Any, topics: Any, *, intents: Any, documents: Any = None, tags: Any = None, cutoffs: Sequence[int]
 ) -> AmbiguousDocuments:
     """Read the first documents of systems, their texts, tags and candidates."""
-    queries = topics_of(topics)
+    queries = topics_frame(topics)
     intents, tags = intents_and_tags(intents, tags)
-    frame, queries = intents_of(intents, queries, "raise")
+    frame, queries = intents_and_queries(intents, queries, "raise")
     candidates = Intents(frame)
     cutoffs = tuple(sorted(set(cutoffs)))
     systems = {
@@ -303,7 +312,7 @@ def ambiguous_documents(
     first = np.concatenate([[0], np.cumsum(n_candidates[topic] + 1)])
     tagged = np.zeros(first[-1], dtype=bool)
     if tags is not None:
-        tag_frame = Tags(tags_of(tags, systems, cutoffs[-1]), pooled=False)
+        tag_frame = Tags(document_tags(tags, systems, cutoffs[-1]), pooled=False)
         number = pairs.set_index(["topic", "docno"])["document"]
         for name, (part, docno) in zip(systems, tops, strict=True):
             topic_of = part["topic"].to_numpy()
@@ -400,7 +409,7 @@ def _similarities(
     return of_name, similarities
 
 
-def cutoffs_of(cutoff: Any) -> tuple[int, ...]:
+def valid_cutoffs(cutoff: Any) -> tuple[int, ...]:
     """Check the cutoffs of a call."""
     values = [cutoff] if isinstance(cutoff, (int, np.integer)) else list(cutoff)
     if not values or any(isinstance(one, bool) or not isinstance(one, (int, np.integer)) or one < 1 for one in values):

@@ -22,21 +22,21 @@ from vbterrier.errors import (
     warn,
     whole,
 )
-from vbterrier.evaluate.inputs import input_table, intents_and_tags, intents_of
+from vbterrier.evaluate.inputs import input_table, intents_and_queries, intents_and_tags
 from vbterrier.evaluate.sheets import write_sheet
 from vbterrier.frames.files.reading import read_annotations
-from vbterrier.frames.ids import ids_of
-from vbterrier.frames.notebook import Panel, counted
-from vbterrier.frames.pipelines import topics_of
+from vbterrier.frames.ids import column_ids
+from vbterrier.frames.notebook import Panel, count_text
+from vbterrier.frames.pipelines import topics_frame
 from vbterrier.frames.results import Shown, facts
 from vbterrier.intents.calibration import CalibrationError, calibration_error, query_ambiguity
 from vbterrier.intents.coverage import Intents
 from vbterrier.intents.language_model import ReplyError, json_reply, reply_numbers
 from vbterrier.intents.taggers import NIL
-from vbterrier.kernels.candidates import normalised
+from vbterrier.kernels.candidates import normalise_weights
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.resample import stream
-from vbterrier.log import tracked
+from vbterrier.log import tracked_items
 from vbterrier.measures.artifact import IntentSet, intents_digest
 from vbterrier.stats.kappa import COLUMNS, judge_agreement, krippendorff_alpha
 
@@ -95,7 +95,7 @@ class AnnotationTask(Shown):
         return self.items
 
     def _line(self) -> str:
-        return f"{counted(len(self.topics), 'query')}, {counted(len(self.items), 'row')} to label"
+        return f"{count_text(len(self.topics), 'query')}, {count_text(len(self.items), 'row')} to label"
 
     def _panels(self) -> Iterator[Panel]:
         yield Panel("Candidates to label", self.items, heads=2)
@@ -138,7 +138,7 @@ class AnnotationTask(Shown):
         """
         rows: list[tuple[str, str, str, str]] = []
         prompts, of_query = self.prompts(template), dict(iter(self.items.groupby("qid")["entity_id"]))
-        for qid, prompt in tracked(prompts.items(), "queries", shown=progress, total=len(prompts), unit="query"):
+        for qid, prompt in tracked_items(prompts.items(), "queries", shown=progress, total=len(prompts), unit="query"):
             # NIL is the last item of a query, and has the number 0.
             entities = of_query[qid].tolist()
             meanings, failure = _answer(judge, prompt, len(entities) - 1)
@@ -177,7 +177,7 @@ class AnnotationTask(Shown):
         """The label of each item, the unanswered queries, and the facts about an annotator."""
         what, qid = f"sheet {name!r}", self.items["qid"]
         frame = input_table(sheet, what, read_annotations, (*_KEY, "label"))
-        keys = [ids_of(frame[column], f"{what} column {column!r}").text.to_pylist() for column in _KEY]
+        keys = [column_ids(frame[column], f"{what} column {column!r}").text.to_pylist() for column in _KEY]
         answered = pd.MultiIndex.from_arrays(keys)
         text = frame["label"].map(lambda one: "" if pd.isna(one) else str(one).strip()).to_numpy(dtype=object)
         # With a label that is missing, pandas writes numbers with a decimal.
@@ -239,7 +239,7 @@ class Annotations(Shown):
 
     def _line(self) -> str:
         n_qids, n = self.votes["qid"].nunique(), len(self.annotators)
-        return f"{counted(n_qids, 'query')} with labels of {counted(n, 'annotator')}; {self.calibration!r}"
+        return f"{count_text(n_qids, 'query')} with labels of {count_text(n, 'annotator')}; {self.calibration!r}"
 
     def _panels(self) -> Iterator[Panel]:
         yield Panel("Annotators", self.annotators)
@@ -278,7 +278,9 @@ class Annotations(Shown):
         if not len(kept):
             raise InputError(f"labels: no entity has the votes of {min_votes:g} of the annotators")
         if without:
-            warn(f"{counted(len(without), 'query')} without an entity of enough votes left out ({examples(without)})")
+            warn(
+                f"{count_text(len(without), 'query')} without an entity of enough votes left out ({examples(without)})"
+            )
         weight = kept["prob"]
         if probs == "candidates":
             prior = self.task.items.set_index(_KEY)["prob"]
@@ -364,9 +366,9 @@ def annotate(
     """
     whole("seed", seed, low=0)
     choice("undefined", undefined, ("raise", "skip"))
-    queries = topics_of(topics)
+    queries = topics_frame(topics)
     intents, _ = intents_and_tags(intents)
-    frame, queries = intents_of(intents, queries, undefined)
+    frame, queries = intents_and_queries(intents, queries, undefined)
     Intents(frame)
     queries = queries.assign(qid=queries["qid"].astype(str), query=queries["query"].astype(str))[["qid", "query"]]
     items = frame[[*_KEY, "prob", *(name for name in _SHOWN if name in frame.columns)]]
@@ -402,7 +404,7 @@ def _votes(wide: pd.DataFrame, names: list[str]) -> pd.DataFrame:
     n = (~np.isnan(label)).sum(axis=1)
     label = np.nan_to_num(label)
     query, topics = pd.factorize(wide["qid"])
-    prob, votes = normalised(label.T, query, len(topics)).sum(axis=0), label.sum(axis=1)
+    prob, votes = normalise_weights(label.T, query, len(topics)).sum(axis=0), label.sum(axis=1)
     table = wide[_KEY].assign(prob=prob / np.maximum(n, 1), votes=votes / np.maximum(n, 1), n=n)
     answered: pd.DataFrame = table[n > 0].reset_index(drop=True)
     return answered

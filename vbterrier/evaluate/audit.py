@@ -9,14 +9,14 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import ParameterError, nearest, number, warn, whole
-from vbterrier.evaluate.inputs import is_path, loaded_runs, require_scale, require_spellings, target_of
+from vbterrier.evaluate.inputs import evaluation_target, is_path, loaded_runs, require_scale, require_spellings
 from vbterrier.evaluate.judge_bias import agreement_on_common, bias_by_group, warn_of_copies, with_groups
 from vbterrier.evaluate.judge_estimates import (
     BY_DOCUMENTS,
     AuditMaterial,
-    correction_of,
     estimates_alone,
     estimates_with_humans,
+    score_correction,
 )
 from vbterrier.evaluate.judge_scores import (
     ALONE,
@@ -34,18 +34,18 @@ from vbterrier.evaluate.scores import scored_runs
 from vbterrier.frames.answer import Caveat, sentence
 from vbterrier.frames.contracts import in_units
 from vbterrier.frames.files.reading import evaluated_qrels
-from vbterrier.frames.notebook import Panel, counted, reliability_diagrams
+from vbterrier.frames.notebook import Panel, count_text, reliability_diagrams
 from vbterrier.frames.pictures import Bar, IntervalPicture, Rule
-from vbterrier.frames.pipelines import input_of
+from vbterrier.frames.pipelines import pipeline_input
 from vbterrier.frames.queries import require_unweighted
 from vbterrier.frames.results import Shown, measure_text
 from vbterrier.frames.systems import ONE
 from vbterrier.kernels.rankings import MOST_RANKS
-from vbterrier.measures.target import aligned
+from vbterrier.measures.target import align_topics
 from vbterrier.measures.text import measures_from
 from vbterrier.settings import Data, Inference, with_defaults
 from vbterrier.unjudged.model import DEPTH
-from vbterrier.unjudged.pool import MachineLabels, frames_of
+from vbterrier.unjudged.pool import MachineLabels, labelled_judgments
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -188,15 +188,15 @@ class JudgeAudit(Shown):
 
     def _line(self) -> str:
         need = self.needed.set_index("labels").loc["with"].to_dict()
-        n, more = need["n"], counted(int(need["n_planned"]), "more human judgment")
+        n, more = need["n"], count_text(int(need["n_planned"]), "more human judgment")
         reached = f"{more} leave ±{need['width_after'] / 2:.3f}"
         if not np.isnan(n):
-            reached = f"±{need['margin']:g} needs {counted(int(n), 'more human judgment')}"
+            reached = f"±{need['margin']:g} needs {count_text(int(n), 'more human judgment')}"
         systems, judges = self.systems["name"].nunique(), len(self.quality.summary)
         statements = [
             f"{row['judge']} order {row['order']}, levels {row['levels']}" for row in self.verdicts.to_dict("records")
         ]
-        return f"{counted(systems, 'system')}, {counted(judges, 'judge')}; {', '.join(statements)}; {reached}"
+        return f"{count_text(systems, 'system')}, {count_text(judges, 'judge')}; {', '.join(statements)}; {reached}"
 
     def tables(self) -> dict[str, pd.DataFrame]:
         """All tables by name."""
@@ -252,8 +252,8 @@ def _needed_sentence(needed: pd.DataFrame, plan: JudgingPlan) -> str:
     if np.isnan(n_with) and np.isnan(n_without):
         width = rows["with"]["width_after"] / 2
         return (
-            f"{counted(n_planned, 'more human judgment')} would narrow the interval of {measure} to ±{width:.3f}, not "
-            f"to {margin}."
+            f"{count_text(n_planned, 'more human judgment')} would narrow the interval of {measure} to "
+            f"±{width:.3f}, not to {margin}."
         )
     texts = [more if np.isnan(n) else f"{int(n):,}" for n in (n_with, n_without)]
     return (
@@ -391,7 +391,7 @@ def audit_judge(
     )
     level, n_draws, seed = inference.level, inference.n_draws, inference.seed
     if queries is not None:
-        queries = input_of(queries)
+        queries = pipeline_input(queries)
         require_unweighted(queries, "audit_judge", "leave it out, topics of an audit count equally")
     number("margin", margin, low=0, high=1, open_high=True)
     whole("cutoff", cutoff, high=MOST_RANKS)
@@ -402,7 +402,7 @@ def audit_judge(
     every_run = loaded_runs(runs, duplicates, data.system)
     require_spellings(judgments_of_humans, every_run, judges)
     _require_runs(every_run, baseline=[baseline] if baseline else [], families=families or {})
-    target, loaded = aligned(judgments_of_humans, every_run, on_topics)
+    target, loaded = align_topics(judgments_of_humans, every_run, on_topics)
     quality = label_quality(judges, target, inference=Inference(level=level))
     depth, measure = max(DEPTH, cutoff), f"nDCG@{cutoff}"
     top = {name: _as_text(run.first(depth)) for name, run in every_run.items()}
@@ -415,7 +415,7 @@ def audit_judge(
     judgments = target.judgments()
     options: dict[str, Any] = {"level": level, "n_draws": n_draws, "seed": seed}
     material = AuditMaterial(target, judgments, loaded, top, every_label, human, judged, cutoff)
-    correction = correction_of(material)
+    correction = score_correction(material)
     tables = [
         *estimates_with_humans(material, judges, correction, baseline, options),
         *estimates_alone(material, correction, baseline, options),
@@ -425,7 +425,7 @@ def audit_judge(
         table = topic_table(together, loaded, measure)[1]
         tables.append(scores_alone("", list(loaded), table, level, seed, baseline, TOGETHER))
     systems, pairs = (
-        _ordered(pd.concat(parts, ignore_index=True).assign(measure=measure, **options), place)
+        _reorder_columns(pd.concat(parts, ignore_index=True).assign(measure=measure, **options), place)
         for place, parts in enumerate(zip(*tables, strict=True), 1)
     )
     # Scores that complete topics correct are means over other topics than those of the filled judgments.
@@ -433,7 +433,7 @@ def audit_judge(
     corrected = corrected if correction.kind == BY_DOCUMENTS else corrected * np.nan
     mixed = _label_sources(top, judged_labels, human, measure, corrected)
     _warn_of_mixture(mixed, margin)
-    documented = with_groups(frames_of(judges, judgments), top, cutoff, families, documents, queries)
+    documented = with_groups(labelled_judgments(judges, judgments), top, cutoff, families, documents, queries)
     warn_of_copies(documented, judges.names)
     bias, calibration = bias_by_group(documented, judges.names, judgments, families, level)
     # Topics with labels that humans did not judge are expected.
@@ -462,10 +462,12 @@ def audit_judge(
 def _human_judgments(qrels: Any, scale: tuple[int, int] | None, unit: float) -> EvaluationTarget:
     """Human judgments, whose ratings are counted in steps of the scale."""
     if unit == 1:
-        target = target_of(qrels, None, None)
+        target = evaluation_target(qrels, None, None)
         require_scale(target.frame, scale, "qrels")
         return target
-    target = target_of(evaluated_qrels(qrels, unit=unit) if is_path(qrels) else in_units(qrels, unit), None, None)
+    target = evaluation_target(
+        evaluated_qrels(qrels, unit=unit) if is_path(qrels) else in_units(qrels, unit), None, None
+    )
     require_scale(target.frame.assign(label=target.frame["label"] * unit), scale, "qrels")
     return target
 
@@ -477,7 +479,7 @@ def _require_runs(loaded: Mapping[str, Run], **values: Any) -> None:
                 raise ParameterError(f"{what}: no run is called {name!r}.{nearest(name, loaded)}")
 
 
-def _ordered(frame: pd.DataFrame, place: int) -> pd.DataFrame:
+def _reorder_columns(frame: pd.DataFrame, place: int) -> pd.DataFrame:
     """A table of estimates with its columns in the order of the documentation; ``place`` follows the names."""
     for column in reversed(_FIRST):
         frame.insert(place, column, frame.pop(column))
@@ -519,7 +521,7 @@ def _label_sources(
             both = pd.concat([human[[*KEY, "label"]], rounded])
             judged = {name: run[run["qid"].isin(both["qid"].unique())] for name, run in top.items()}
             table = scored_runs(judged, both, measures_from(measure), data=Data(on_topics="all", system=ONE)).table
-            filled = pd.Series({name: table.scores_of(name, measure).mean() for name in table.names})
+            filled = pd.Series({name: table.system_scores(name, measure).mean() for name in table.names})
         values = shares["name"].map(filled)
         shift = values - shares["name"].map(corrected)
         neither = 1 - shares["human"] - shares["machine"]

@@ -11,9 +11,9 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, agreeing, examples, warn
 from vbterrier.evaluate.collection_scores import Collection, drawn_scores, evaluated_collection, unjudged_shares
-from vbterrier.evaluate.inputs import input_table, require_scale, require_spelling, target_of, warn_if_uneven
+from vbterrier.evaluate.inputs import evaluation_target, input_table, require_scale, require_spelling, warn_if_uneven
 from vbterrier.evaluate.ranking import equal_tails
-from vbterrier.frames.contracts import frame_of, is_frame
+from vbterrier.frames.contracts import is_frame, pandas_frame
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.stats.agreement import rank_biased_overlap, rank_correlations
 from vbterrier.unjudged.joint import ScoresOnTopics
@@ -86,8 +86,8 @@ def _correlations(truth: Floats, estimate: Floats) -> tuple[float, float, float]
 
 def _leaderboard_scores(judge: str, source: Any, systems: list[str], members: Mapping[str, list[str]]) -> Floats | None:
     """The leaderboard of an automatic judge, if it is given as scores of systems, or of the runs of each."""
-    if is_frame(source) and {"name", "value"} <= set(frame_of(source, judge).columns):
-        frame = frame_of(source, judge)
+    if is_frame(source) and {"name", "value"} <= set(pandas_frame(source, judge).columns):
+        frame = pandas_frame(source, judge)
         source = dict(zip(frame["name"], frame["value"], strict=True))
     if is_frame(source) or not hasattr(source, "items"):
         return None
@@ -132,7 +132,7 @@ def _labelled_scores(
     kept = qids.isin(each.topics)
     if not kept.all():
         warn(f"judge {judge!r}: {agreeing(qids[~kept].nunique(), 'topics are not in the qrels and are left out')}")
-    target = target_of(frame[kept].reset_index(drop=True), None, None)
+    target = evaluation_target(frame[kept].reset_index(drop=True), None, None)
     runs = {name: run.only(target.topics) for name, run in each.runs.items()}
     shares = unjudged_shares(target, runs, measure)
     nothing = [name for name, share in shares.items() if share == 1]

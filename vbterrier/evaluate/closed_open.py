@@ -16,9 +16,9 @@ from vbterrier.evaluate.settings import (
     Reachability,
     ReachableQrels,
     ReachOptions,
+    as_linked_pool,
     concatenation,
     judged_topics,
-    linked,
     mean_and_interval,
 )
 from vbterrier.frames.files.reading import read_qrels
@@ -168,7 +168,7 @@ def evaluate_closed_open(
     if not hasattr(entities, "items") or len(entities) != len(DOCUMENT_SIDES):
         raise InputError("entities: wanted two entity runs by name, as {'closed': run, 'open': run}")
     judged = input_table(qrels, "qrels", read_qrels, ())
-    linked_pool, documents = linked(links, pool, is_ranked=True), loaded_run("pool", pool)
+    linked_pool, documents = as_linked_pool(links, pool, is_ranked=True), loaded_run("pool", pool)
     how: dict[str, Any] = {"interval": interval, "level": level, "n_resamples": n_resamples, "seed": seed}
     results, coverage = {}, {}
     for side, source in entities.items():

@@ -12,12 +12,12 @@ import pandas as pd
 from vbterrier.errors import InputError, ParameterError, agreeing, examples, excerpt, nearest, warn
 from vbterrier.evaluate.comparison import by_collection
 from vbterrier.evaluate.inputs import (
+    evaluation_target,
     fitted_runs,
     input_table,
     loaded_runs,
     require_scale,
     require_spellings,
-    target_of,
     warn_of_uneven_labels,
 )
 from vbterrier.evaluate.ranking import drawn_means, equal_tails, joint_scores, resampled_counts
@@ -28,14 +28,14 @@ from vbterrier.frames.score_table import ScoreTable, refuse_ratios
 from vbterrier.frames.systems import ONE
 from vbterrier.kernels.resample import stream
 from vbterrier.kernels.tolerances import REPLICA_ROUNDING
-from vbterrier.measures.target import Scoring, aligned
+from vbterrier.measures.target import Scoring, align_topics
 from vbterrier.measures.unjudged import UnjudgedMeasure, estimand, needs_model, require_use
 from vbterrier.settings import Data
 from vbterrier.stats.comparisons import letters
 from vbterrier.stats.paired_tests import rank_intervals
 from vbterrier.unjudged.joint import ScoresOnTopics
 from vbterrier.unjudged.model import DEPTH
-from vbterrier.unjudged.pool import labels_of
+from vbterrier.unjudged.pool import machine_labels
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -145,8 +145,8 @@ def collections_of_runs(
     # Sorted, so that results do not depend on the order of collections.
     for name in sorted(parts):
         labelled = labels[name] if name and labels is not None else labels
-        target, which = target_of(parts[name][1], None, None), f" of {name!r}" if name else ""
-        machine = labels_of(labelled)
+        target, which = evaluation_target(parts[name][1], None, None), f" of {name!r}" if name else ""
+        machine = machine_labels(labelled)
         require_scale(target.frame, scale, f"qrels{which}")
         require_spellings(target, loaded[name], machine, which)
         if machine is not None:
@@ -209,7 +209,7 @@ def evaluated_collection(
         return Collection(name, joint, shares, runs, target, labels, estimand(measure, models))
     require_use([measure], labels=labels)
     # The evaluation warns.
-    target, runs = aligned(judged, runs, on_topics, warns=False)
+    target, runs = align_topics(judged, runs, on_topics, warns=False)
     table = scored_runs(runs, target, [measure], data=Data(on_topics=on_topics, system=ONE)).table
     return Collection(name, _observed_scores(table), unjudged_shares(target, runs, measure), runs, target, labels)
 
@@ -217,7 +217,7 @@ def evaluated_collection(
 def unjudged_shares(target: EvaluationTarget, runs: dict[str, Run], measure: Any) -> dict[str, float]:
     """Mean share of unjudged documents of each system up to the cutoff."""
     cutoff = measure.params.get("cutoff")
-    cuts = {name: Scoring(target, run, cutoff).judged(cutoff) for name, run in runs.items()}
+    cuts = {name: Scoring(target, run, cutoff).judged_top(cutoff) for name, run in runs.items()}
     return {name: float(cut.unjudged_share().mean()) for name, cut in cuts.items()}
 
 

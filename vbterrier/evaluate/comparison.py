@@ -18,18 +18,18 @@ from vbterrier.evaluate.scores import Scores, scored_runs
 from vbterrier.evaluate.value_tables import (
     count_answers,
     counted_by,
+    measure_views,
     require_means,
     suspect_runs,
-    views_of,
     with_flags,
 )
-from vbterrier.evaluate.verdicts import parsed, too_few, verdict_of
+from vbterrier.evaluate.verdicts import measure_from_name, too_few, verdict_sentence
 from vbterrier.frames.answer import Caveat
-from vbterrier.frames.contracts import frame_of, is_frame, is_nested_table, systems_of
+from vbterrier.frames.contracts import is_frame, is_nested_table, pandas_frame, system_items
 from vbterrier.frames.files.reading import evaluated_qrels, read_values
-from vbterrier.frames.notebook import CORRECTIONS, Panel, counted
+from vbterrier.frames.notebook import CORRECTIONS, Panel, count_text
 from vbterrier.frames.pictures import Bar, IntervalPicture, Rule
-from vbterrier.frames.queries import queries_of, queries_of_topics, sample_by, warn_of_weights
+from vbterrier.frames.queries import queries_of_topics, sample_by, selected_queries, warn_of_weights
 from vbterrier.frames.results import Shown
 from vbterrier.frames.score_table import (
     ScoreTable,
@@ -46,7 +46,7 @@ from vbterrier.measures.text import distinct_measures, measures_from
 from vbterrier.measures.unjudged import estimand
 from vbterrier.remedies import ALL_TOPICS, COMMON_TOPICS
 from vbterrier.settings import Data, Execution, Inference, with_defaults
-from vbterrier.stats.comparisons import check_tests, compared, is_significant, letters, pairs_of
+from vbterrier.stats.comparisons import check_tests, compare_views, is_significant, letters, system_pairs
 from vbterrier.stats.topic_intervals import COLUMNS, N_RESAMPLES, TOPIC_METHODS, UNSEEN, interval_rows
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ class Comparison(Shown):
         for measure in measures:
             guessed = measure in self.guessed
             few = too_few(messages, measure, measures)
-            yield f"By {measure}, {GUESSES}." if guessed else verdict_of(self, measure, few=few)
+            yield f"By {measure}, {GUESSES}." if guessed else verdict_sentence(self, measure, few=few)
 
     def _caveats(self) -> Iterator[Caveat]:
         yield from self.caveats
@@ -203,7 +203,7 @@ def corrected_over(pairs: pd.DataFrame) -> str:
     """
     correction, n_tests, n = pairs["correction"].iloc[0], int(pairs["n_tests"].max()), len(pairs)
     if correction == "none":
-        return f"not corrected, {counted(n, 'test')}"
+        return f"not corrected, {count_text(n, 'test')}"
     if n_tests == 1:
         return "one test" if n == 1 else f"one test of each measure, {n} in all"
     of = f"{n_tests} tests" if n_tests == n else f"the {n_tests} tests of each measure, {n} in all"
@@ -339,7 +339,7 @@ def compare(
     reported = [measures] if isinstance(measures, (str, ir_measures.Measure)) else list(measures or ())
     results: dict[str, Any] = {"labels": labels, "pool_cutoff": pool_cutoff, "subtopics": subtopics}
     if _is_scored(runs, qrels=qrels, topics=topics, intents=intents, tags=tags, **results):
-        table, missing = _scored(runs, on_topics)
+        table, missing = _scores_and_missing(runs, on_topics)
         guessed: tuple[str, ...] = runs.guessed if isinstance(runs, Scores) else ()
         scored: dict[str, ScoredRuns] = {}
         models = [{"": runs.model}] if isinstance(runs, Scores) and runs.model is not None else []
@@ -356,7 +356,7 @@ def compare(
             parts = {name: (split_runs(part, system, extra=False), judged) for name, (part, judged) in parts.items()}
             system = ONE
         for part, _ in parts.values():
-            pairs_of([name for name, _ in systems_of(named_systems(part))], baseline)
+            system_pairs([name for name, _ in system_items(named_systems(part))], baseline)
         queries = _topics_by_collection(topics, parts)
         sampled = _sampled_topics(queries) if sampled is None else sampled
         if sampled is not None and on_topics != "common":
@@ -388,11 +388,11 @@ def compare(
             )
         )
         reported = _defined_measures(table, list(map(str, computed)), reported)
-    views = views_of(table, reported, common=on_topics == "common")
+    views = measure_views(table, reported, common=on_topics == "common")
     queries_of_views = _queries_table(sampled, table_of_views(views).qids, interval, test)
     views, options["sample"] = _sampled_views(views, queries_of_views)
     compared_by: dict[str, Any] = {"baseline": baseline, **tests, **options}
-    pairs = untested_pairs(count_answers(compared(views, **compared_by), table), guessed)
+    pairs = untested_pairs(count_answers(compare_views(views, **compared_by), table), guessed)
     _warn_of_few_topics(pairs, test)
     flags = suspect_runs(views, missing)
     means = _means(views, interval, **options)
@@ -425,7 +425,7 @@ def _unjudged_caveats(scored: Mapping[str, ScoredRuns], measures: Sequence[Any])
 def _estimands(measures: Sequence[Any], models: Sequence[Mapping[str, EvidenceModel]]) -> dict[str, str]:
     """The scores that measures of the E family estimate, in each collection, by measure."""
     estimands = {}
-    for measure in filter(None, (parsed(str(each)) for each in measures)):
+    for measure in filter(None, (measure_from_name(str(each)) for each in measures)):
         of_models = [estimated for estimated in models if measure.params.get("model", "") in estimated]
         texts = dict.fromkeys(filter(None, (estimand(measure, estimated) for estimated in of_models)))
         if texts:
@@ -439,7 +439,7 @@ def _queries_table(queries: Any, qids: Sequence[str], interval: str, test: str) 
         return None
     if interval != UNSEEN:
         raise ParameterError(f"compare: interval={interval!r} has no weights, clusters or segments; use {UNSEEN!r}")
-    table = queries_of(queries, qids, call="compare", honoured=("weight", "cluster", "segment"))
+    table = selected_queries(queries, qids, call="compare", honoured=("weight", "cluster", "segment"))
     for column, tests in _TESTS_WITH.items():
         if column in table.columns and test not in tests:
             use = " or ".join(map(repr, tests))
@@ -473,7 +473,7 @@ def _by_segment(
             for view in views
             if len(rows_of := np.flatnonzero(np.isin(np.array(view.qids, dtype=object), qids)))
         ]
-        pairs = compared(of_part, **{**options, "level": 1 - (1 - level) / len(parts)})
+        pairs = compare_views(of_part, **{**options, "level": 1 - (1 - level) / len(parts)})
         pairs["p_adjusted"] = np.minimum(pairs["p_adjusted"] * len(parts), 1.0)
         pairs["n_tests"] *= len(parts)
         pairs = pairs.assign(level=level, weight=float(weight[qids].sum() / weight.sum()))
@@ -503,7 +503,7 @@ def _weighted_view(view: View, sample: Sample) -> View:
 def _joint_scores(scored: Mapping[str, ScoredRuns]) -> tuple[ScoreTable, pd.DataFrame]:
     """The scores and the missing topics of all collections."""
     missing = pd.concat([each.missing for each in scored.values()])
-    table = ScoreTable.joined({name: each.table for name, each in scored.items()})
+    table = ScoreTable.join_collections({name: each.table for name, each in scored.items()})
     return table, missing.groupby("name", sort=False, as_index=False).sum()
 
 
@@ -576,7 +576,7 @@ def _is_scored(data: Any, **of_runs: Any) -> bool:
     return bare and (is_path(data) or hasattr(data, "columns"))
 
 
-def _scored(data: Any, on_topics: str) -> tuple[ScoreTable, pd.DataFrame | None]:
+def _scores_and_missing(data: Any, on_topics: str) -> tuple[ScoreTable, pd.DataFrame | None]:
     """Scores, and the missing topics if they are known."""
     if on_topics == "all":
         raise ParameterError(
@@ -587,7 +587,7 @@ def _scored(data: Any, on_topics: str) -> tuple[ScoreTable, pd.DataFrame | None]
         return with_answers(ScoreTable.of_frame(data.values), data.values), data.missing
     values = read_values(data) if is_path(data) else data
     table = ScoreTable.of_frame(values)
-    return (with_answers(table, frame_of(values, "values")) if answers_by(table.measures) else table), None
+    return (with_answers(table, pandas_frame(values, "values")) if answers_by(table.measures) else table), None
 
 
 def _defined_measures(table: ScoreTable, scored: Sequence[str], measures: Sequence[ir_measures.Measure]) -> list[str]:

@@ -25,12 +25,12 @@ from vbterrier.evaluate.inputs import loaded_runs
 from vbterrier.evaluate.scores import Scores, missing_topics, score
 from vbterrier.frames.answer import Caveat
 from vbterrier.frames.columns import QRELS
-from vbterrier.frames.contracts import LabelFrame, frame_of
+from vbterrier.frames.contracts import LabelFrame, pandas_frame
 from vbterrier.frames.entity_coverage import ALPHA, LEAST_CORRELATED, SHRINKAGE, mean_overlap
 from vbterrier.frames.files.reading import evaluated_qrels
-from vbterrier.frames.ids import ids_of
+from vbterrier.frames.ids import column_ids
 from vbterrier.frames.linked_pool import LinkedPool
-from vbterrier.frames.notebook import Panel, counted
+from vbterrier.frames.notebook import Panel, count_text
 from vbterrier.frames.pictures import Bar, IntervalPicture, Rule
 from vbterrier.frames.ranges import score_bounds
 from vbterrier.frames.ranking import loaded_run
@@ -109,9 +109,9 @@ class CoverageReport(Shown):
 
     def _line(self) -> str:
         runs, documents = self.entities["name"].nunique(), self.documents["name"].nunique()
-        with_documents = f", {counted(documents, 'document system')}" if documents else ""
-        topics = counted(len(self.topics), "topic")
-        return f"{counted(runs, 'entity run')}{with_documents}, cutoff {self.settings['cutoff']}; {topics}"
+        with_documents = f", {count_text(documents, 'document system')}" if documents else ""
+        topics = count_text(len(self.topics), "topic")
+        return f"{count_text(runs, 'entity run')}{with_documents}, cutoff {self.settings['cutoff']}; {topics}"
 
     def _verdict(self) -> Iterator[str]:
         k, rows = self.settings["cutoff"], self.discrimination
@@ -125,7 +125,7 @@ class CoverageReport(Shown):
         lead = "has the highest DiscRatio" if of else "has a DiscRatio"
         yield (
             f"{printable(best['name'])} {lead}@{k} of {best['DiscRatio']:.2f}{ends}{of} over "
-            f"{counted(int(best['n_qids']), 'topic')}: it covers {best['RelCov']:.0%} of relevant and "
+            f"{count_text(int(best['n_qids']), 'topic')}: it covers {best['RelCov']:.0%} of relevant and "
             f"{best['NonRelCov']:.0%} of other documents."
         )
 
@@ -166,14 +166,14 @@ class CoverageReport(Shown):
             means = {"intervals": self.entities, "measure": [f"RelCov@{cutoff}", f"NonRelCov@{cutoff}"]}
         return {
             "coverage_discrimination": lambda: {
-                "values": self._defined("RelCov", "NonRelCov"),
+                "values": self._defined_values("RelCov", "NonRelCov"),
                 "x": f"NonRelCov@{cutoff}",
                 "y": f"RelCov@{cutoff}",
             },
             "forest": lambda: means,
         }
 
-    def _defined(self, *measures: str) -> pd.DataFrame:
+    def _defined_values(self, *measures: str) -> pd.DataFrame:
         """The values of the entity runs; an error if a measure is undefined for every topic."""
         for name, kind in zip(measures, ("relevant", "non-relevant"), strict=True):
             measure = f"{name}@{self.settings['cutoff']}"
@@ -490,7 +490,7 @@ def _linked_pool(links: Any, pool: Any, qrels: Any) -> LinkedPool:
 
 
 def _judgments(qrels: Any) -> pd.DataFrame:
-    return evaluated_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels", QRELS)
+    return evaluated_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else pandas_frame(qrels, "qrels", QRELS)
 
 
 def _require_judged(pool: LinkedPool) -> LinkedPool:
@@ -501,10 +501,12 @@ def _require_judged(pool: LinkedPool) -> LinkedPool:
 
 def _require_same_labels(pool: LinkedPool, qrels: Any) -> None:
     """Refuse judgments that differ from those of the links: the levels of a report would be of two collections."""
-    from vbterrier.entities.pool import judged
+    from vbterrier.entities.pool import lookup_labels
 
-    topic_ids = ids_of(pd.Series(pool.topics, dtype=object), "links column 'qid'")
-    label = judged(LabelFrame(_judgments(qrels)), topic_ids, pool.topics, pool.topic, pool.docno, ("links", "links"))
+    topic_ids = column_ids(pd.Series(pool.topics, dtype=object), "links column 'qid'")
+    label = lookup_labels(
+        LabelFrame(_judgments(qrels)), topic_ids, pool.topics, pool.topic, pool.docno, ("links", "links")
+    )
     differ = np.flatnonzero(label != pool.label)
     if len(differ):
         first = int(differ[0])

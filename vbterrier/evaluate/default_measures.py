@@ -6,8 +6,8 @@ import importlib.util
 from typing import TYPE_CHECKING, Any
 
 from vbterrier.errors import ParameterError, unheard
-from vbterrier.evaluate.inputs import named_systems, subtopics_of, target_of
-from vbterrier.frames.contracts import systems_of
+from vbterrier.evaluate.inputs import evaluation_target, named_systems, subtopic_frame
+from vbterrier.frames.contracts import system_items
 from vbterrier.intents.sources import names_subtopics, unequal
 from vbterrier.measures.text import distinct_measures, measures_from
 from vbterrier.unjudged.model import is_identified
@@ -69,10 +69,10 @@ def judgments_and_measures(
     """Return judgments, read if they decide on the measures, and the measures: named ones, or those they support."""
     if is_named(measures):
         return qrels, distinct_measures(measures)
-    target = None if qrels is None else target_of(qrels, None, None)
+    target = None if qrels is None else evaluation_target(qrels, None, None)
     if (target is None and intents is None) or (target is not None and "docno" not in target.columns):
         raise ParameterError("no measures; name at least one, as 'BNDCG@10', or give judgments of documents")
-    n_systems = len(list(systems_of(named_systems(runs))))
-    every = None if subtopics is None else subtopics_of(subtopics)
+    n_systems = len(list(system_items(named_systems(runs))))
+    every = None if subtopics is None else subtopic_frame(subtopics)
     names = default_measures(target, n_systems, has_intents=intents is not None, subtopics=every)
     return target, measures_from(*names)

@@ -9,25 +9,25 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, VBTerrierError, agreeing, examples
-from vbterrier.evaluate.inputs import intents_and_tags, is_path, named_runs, quietly, subtopics_of
+from vbterrier.evaluate.inputs import intents_and_tags, is_path, named_runs, quietly, subtopic_frame
 from vbterrier.evaluate.unjudged_shares import share_range
 from vbterrier.frames.answer import Caveat, sentence
 from vbterrier.frames.columns import QRELS
-from vbterrier.frames.contracts import flatten_qrels, frame_of, in_units, require
+from vbterrier.frames.contracts import flatten_qrels, in_units, pandas_frame, require
 from vbterrier.frames.files.reading import evaluated_qrels
-from vbterrier.frames.ids import ids_of, integers_of, near_match_text, near_matches, repeated_pairs
+from vbterrier.frames.ids import column_ids, column_integers, near_match_text, near_matches, repeated_pairs
 from vbterrier.frames.labels import text_of_large_labels
-from vbterrier.frames.named import named
-from vbterrier.frames.notebook import Panel, counted
+from vbterrier.frames.named import named_frame
+from vbterrier.frames.notebook import Panel, count_text
 from vbterrier.frames.ranking import MAX_TIED_SHARE, Run, own_queries, text_of_own_queries
 from vbterrier.frames.results import Shown
 from vbterrier.intents.coverage import Intents, Tags, cover
-from vbterrier.intents.sources import from_diversity, iterations_of, names_subtopics, subtopic_gaps, unequal
+from vbterrier.intents.sources import from_diversity, iteration_codes, names_subtopics, subtopic_gaps, unequal
 from vbterrier.measures import BOOTSTRAPPED, ESTIMATED
 from vbterrier.measures.target import EvaluationTarget, mismatch_text
 from vbterrier.remedies import COMMON_TOPICS, FIRST_DUPLICATE, SUBTOPICS
 from vbterrier.settings import with_defaults
-from vbterrier.unjudged.evidence import evidence_of
+from vbterrier.unjudged.evidence import collect_evidence
 from vbterrier.unjudged.model import is_identified
 from vbterrier.unjudged.pool import Judgments
 from vbterrier.unjudged.selection import judged_shares, pool_depth, selection
@@ -95,7 +95,7 @@ class Diagnosis(Shown):
         return self.runs
 
     def _line(self) -> str:
-        return f"{counted(len(self.runs), 'run')}, {counted(len(self.notes), 'note')}"
+        return f"{count_text(len(self.runs), 'run')}, {count_text(len(self.notes), 'note')}"
 
     def _verdict(self) -> Iterator[str]:
         """Yield the runs to repair, the measures to use, and the topics and judgments that there are."""
@@ -206,9 +206,9 @@ def diagnose(
         parts = [each.format(name, n) for name, n in zip(table["name"], table[column], strict=True) if n]
         notes += [text.format(", ".join(parts))] * bool(parts)
     for kind, column in (("topics", "qid"), ("documents", "docno")):
-        ids = ids_of(frame[column], f"qrels column {column!r}").distinct()[0]
+        ids = column_ids(frame[column], f"qrels column {column!r}").distinct()[0]
         for name, run in runs.items():
-            pairs = near_matches(ids_of(frame_of(run, f"run {name!r}")[column], f"run column {column!r}"), ids)
+            pairs = near_matches(column_ids(pandas_frame(run, f"run {name!r}")[column], f"run column {column!r}"), ids)
             if pairs:
                 notes.append(f"run {name!r}: {near_match_text(pairs, kind, 'the qrels')}")
     target = EvaluationTarget(frame)
@@ -243,7 +243,7 @@ def _judgments(qrels: Any, unit: float) -> pd.DataFrame:
     """The judgments of a frame or a file, in steps of their scale."""
     if is_path(qrels):
         return evaluated_qrels(qrels, unit=unit)
-    frame = frame_of(qrels, "qrels", QRELS)
+    frame = pandas_frame(qrels, "qrels", QRELS)
     require(frame, ("qid", "docno", "label"), "qrels")
     return frame if unit == 1 else in_units(frame, unit)
 
@@ -269,7 +269,7 @@ def judgment_notes(runs: Mapping[str, Run], judgments: Judgments, *, with_depth:
             "prior=, or machine labels as qrels"
         )
         return [JudgmentNote(text, serious=True)]
-    evidence = evidence_of(runs, judgments, TIE_CUTOFF, max(CUTOFFS))
+    evidence = collect_evidence(runs, judgments, TIE_CUTOFF, max(CUTOFFS))
     if len(np.unique(evidence.topic)) < LEAST_TOPICS:
         return []
     sigma, ks = selection(evidence)
@@ -310,10 +310,10 @@ def judgment_notes(runs: Mapping[str, Run], judgments: Judgments, *, with_depth:
 
 def _qrels_facts(frame: pd.DataFrame, notes: list[str]) -> tuple[list[tuple[str, str]], Judgments, bool, bool, bool]:
     """Facts, judgments, and True for subtopics, for documents judged once a subtopic, and for conflicting labels."""
-    label = integers_of(frame["label"], "qrels column 'label'")
-    topics, topic = ids_of(frame["qid"], "qrels column 'qid'").codes()
-    repeats = repeated_pairs(topic, ids_of(frame["docno"], "qrels column 'docno'"))
-    iterations = iterations_of(frame) if "iteration" in frame.columns else None
+    label = column_integers(frame["label"], "qrels column 'label'")
+    topics, topic = column_ids(frame["qid"], "qrels column 'qid'").codes()
+    repeats = repeated_pairs(topic, column_ids(frame["docno"], "qrels column 'docno'"))
+    iterations = iteration_codes(frame) if "iteration" in frame.columns else None
     has_subtopics = iterations is not None and names_subtopics(iterations)
     diversity = has_subtopics and len(repeats) > 0
     grades, counts = np.unique(label, return_counts=True)
@@ -345,12 +345,12 @@ def _subtopics(frame: pd.DataFrame, subtopics: Any, notes: list[str]) -> str:
     """The number of subtopics; a note names topics with subtopics that have no judged document."""
     judged = quietly(from_diversity, frame)[0]
     if subtopics is None:
-        value, gaps = f"{len(judged):,} with judged documents", subtopic_gaps(iterations_of(frame))
+        value, gaps = f"{len(judged):,} with judged documents", subtopic_gaps(iteration_codes(frame))
         problem = f"the subtopic numbers of {len(gaps)} of {judged['qid'].nunique()} topics have gaps"
         topic_file = SUBTOPICS.text("topics.xml")
         remedy = f"do not count, nor do those after the last judged one: give the topic file with {topic_file}"
     else:
-        listed = quietly(from_diversity, frame, subtopics=subtopics_of(subtopics))[0]
+        listed = quietly(from_diversity, frame, subtopics=subtopic_frame(subtopics))[0]
         sizes = (one.groupby("qid", sort=False).size() for one in (listed, judged))
         missing = next(sizes).sub(next(sizes), fill_value=0)
         gaps = missing.index[missing > 0].astype(str).tolist()
@@ -365,8 +365,8 @@ def _subtopics(frame: pd.DataFrame, subtopics: Any, notes: list[str]) -> str:
 def _intent_facts(runs: Mapping[str, Run], intents: Any, tags: Any, notes: list[str]) -> list[tuple[str, str]]:
     """Facts about candidate intents, and about the tags of the first documents of runs if there are tags."""
     try:
-        candidates = quietly(Intents, named("intents", intents), normalise=True)
-        rows = quietly(Tags, named("tags", tags)) if tags is not None else None
+        candidates = quietly(Intents, named_frame("intents", intents), normalise=True)
+        rows = quietly(Tags, named_frame("tags", tags)) if tags is not None else None
     except VBTerrierError as error:
         notes.append(str(error))
         return []
@@ -381,7 +381,7 @@ def _intent_facts(runs: Mapping[str, Run], intents: Any, tags: Any, notes: list[
     for name, run in runs.items():
         lacking = [qid for qid in run.topics if qid not in set(candidates.topics)]
         if lacking:
-            some = f"{counted(len(lacking), 'topic')} of {name} ({examples(lacking)})"
+            some = f"{count_text(len(lacking), 'topic')} of {name} ({examples(lacking)})"
             notes.append(f"intents: none for {some}; measures such as VB leave them out")
         if rows is not None:
             try:
@@ -444,7 +444,7 @@ def _run_facts(
 
 def _equal_as_float32(run: Run) -> int:
     """Number of adjacent documents whose scores differ as 64-bit numbers only."""
-    rows, _, _ = run.ordered()
+    rows, _, _ = run.ordered_rows()
     left, right = run.score[rows[:-1]], run.score[rows[1:]]
     with np.errstate(over="ignore"):
         same = left.astype(np.float32) == right.astype(np.float32)

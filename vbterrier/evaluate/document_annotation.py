@@ -24,17 +24,17 @@ from vbterrier.evaluate.ambiguous_documents import (
     FEWEST_TOPICS,
     AmbiguousDocuments,
     ambiguous_documents,
-    cutoffs_of,
+    valid_cutoffs,
 )
 from vbterrier.evaluate.inputs import is_path
 from vbterrier.evaluate.sheets import write_sheet
-from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.contracts import pandas_frame, require
 from vbterrier.frames.files.reading import read_document_annotations
-from vbterrier.frames.notebook import Panel, counted
+from vbterrier.frames.notebook import Panel, count_text
 from vbterrier.frames.results import Shown
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.vb import bernoulli_variance, lowest_point, vb
-from vbterrier.stats.comparisons import adjusted
+from vbterrier.stats.comparisons import adjusted_p_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -91,7 +91,7 @@ class DocumentTask(Shown):
 
     def _line(self) -> str:
         unit = "whole topics" if (self.items["design"] == "topics").all() else "single documents"
-        topics = counted(self.items["qid"].nunique(), "topic")
+        topics = count_text(self.items["qid"].nunique(), "topic")
         return f"{self.n_new:,} of {self.n_documents:,} documents to annotate, of {topics} ({unit})"
 
     def _panels(self) -> Iterator[Panel]:
@@ -258,7 +258,7 @@ def annotate_documents(
     whole("seed", seed, low=0)
     choice("design", design, ("auto", *DESIGNS))
     ambiguous = ambiguous_documents(
-        runs, topics, intents=intents, documents=documents, tags=tags, cutoffs=cutoffs_of(cutoff)
+        runs, topics, intents=intents, documents=documents, tags=tags, cutoffs=valid_cutoffs(cutoff)
     )
     sheet = None if annotations is None else _Sheet.of(ambiguous, annotations)
     n_before = 0
@@ -372,7 +372,7 @@ def annotated_scores(
     check_level(level)
     whole("seed", seed, low=0)
     ambiguous = ambiguous_documents(
-        runs, topics, intents=intents, documents=documents, tags=tags, cutoffs=cutoffs_of(cutoff)
+        runs, topics, intents=intents, documents=documents, tags=tags, cutoffs=valid_cutoffs(cutoff)
     )
     sheet = _Sheet.of(ambiguous, () if annotations is None else annotations)
     ambiguous = ambiguous.tagged_by(sheet.machine)
@@ -385,11 +385,11 @@ def annotated_scores(
         share = np.where(by_people[ambiguous.table.document], sheet.share, 0.0)
         prob = ambiguous.table.probabilities(share, by_people, ambiguous.constants.priors, by_topic=False)
         weight = np.where(by_people[ambiguous.table.document], share, prob)
-        score, estimates = ambiguous.expected(weight, seed=seed) * scale, None
+        score, estimates = ambiguous.mean_expected_scores(weight, seed=seed) * scale, None
         is_annotated = by_people
     else:
         estimates, prob = ambiguous.estimates(
-            sheet.design, share, is_annotated, sheet.inclusion_of(is_annotated), seed=seed
+            sheet.design, share, is_annotated, sheet.adjusted_inclusion(is_annotated), seed=seed
         )
         score = estimates.score * scale
         weight = np.where(is_annotated[ambiguous.table.document], share, prob)
@@ -464,7 +464,7 @@ def _comparisons(
         names = [[documents.systems[one] for one in side] for side in (a, b)]
         table = {"name_a": names[0], "name_b": names[1], "measure": label, "diff": diff}
         table |= {"low": diff - half, "high": diff + half, "p_value": p_value}
-        table["p_adjusted"] = adjusted(p_value, "holm") if estimates is not None and len(a) else p_value
+        table["p_adjusted"] = adjusted_p_values(p_value, "holm") if estimates is not None and len(a) else p_value
         table |= {"n_qids": documents.n_queries, "test": "annotations (t)", "ordered": np.abs(diff) > half}
         tables.append(pd.DataFrame(table))
     return pd.concat(tables, ignore_index=True)
@@ -646,7 +646,7 @@ class _Sheet:
             return f"fewer than {FEWEST_DOCUMENTS} annotated documents", counted_documents
         return "", counted_documents
 
-    def inclusion_of(self, is_annotated: Bools) -> Floats:
+    def adjusted_inclusion(self, is_annotated: Bools) -> Floats:
         """Inclusion probabilities, reduced by the share of drawn documents that were annotated."""
         if self.design == "topics":
             return self.inclusion
@@ -675,7 +675,7 @@ def _refuse_stranger(documents: AmbiguousDocuments, row: Any, where: str) -> Non
 def _sheet_rows(sheet: Any, place: int) -> tuple[str, pd.DataFrame]:
     """The name and the rows of a sheet, texts without missing values."""
     name = f"annotations {printable(sheet)}" if is_path(sheet) else f"annotations {place}"
-    frame = read_document_annotations(sheet) if is_path(sheet) else frame_of(sheet, name)
+    frame = read_document_annotations(sheet) if is_path(sheet) else pandas_frame(sheet, name)
     require(frame, (*_KEY, "annotation"), name)
     columns = {
         column: (frame[column] if column in frame.columns else pd.Series("", frame.index, dtype=object))

@@ -35,7 +35,7 @@ from vbterrier.errors import (
 from vbterrier.evaluate.grids import GridOptions, GridResult, grid_items, grid_results, rankings_fingerprint
 from vbterrier.execution.checkpoint import Journal, rows_fingerprint
 from vbterrier.frames.columns import QRELS, TOPICS
-from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.contracts import pandas_frame, require
 from vbterrier.frames.files.reading import read_qrels, read_topics
 from vbterrier.frames.pipelines import is_pipeline
 from vbterrier.frames.ranges import score_bounds
@@ -173,9 +173,9 @@ class _Context:
 
     def values(self, configuration: tuple[str, Mapping[str, Any]]) -> tuple[dict[str, dict[str, float]], str]:
         """The value of each measure and topic where it is defined, and the fingerprint of the rankings."""
-        return self.evaluated(self.ranker(*configuration)(self.topics), "entity run")
+        return self.evaluate_entities(self.ranker(*configuration)(self.topics), "entity run")
 
-    def evaluated(self, entities: pd.DataFrame, name: str) -> tuple[dict[str, dict[str, float]], str]:
+    def evaluate_entities(self, entities: pd.DataFrame, name: str) -> tuple[dict[str, dict[str, float]], str]:
         """The values of an entity run, and the fingerprint of its rankings."""
         run = Run(ranked(entities, self.cutoff, name=name), name=name)
         target = EvaluationTarget.of_links(self.pool)
@@ -320,9 +320,9 @@ def entity_grid(
     if external:
         raise ParameterError(f"measures: wanted measures of entity runs, as 'RelCov@20', found {external}")
     pool = pool_of_links(links, "entity_grid")
-    queries = read_topics(topics) if isinstance(topics, (str, os.PathLike)) else frame_of(topics, "topics", TOPICS)
+    queries = read_topics(topics) if isinstance(topics, (str, os.PathLike)) else pandas_frame(topics, "topics", TOPICS)
     require(queries, ("qid", "query") if embed is not None else ("qid",), "topics")
-    query_entities = None if query_entities is None else frame_of(query_entities, "query_entities")
+    query_entities = None if query_entities is None else pandas_frame(query_entities, "query_entities")
     resources = {"embeddings": embeddings, "query_entities": query_entities, "embed": embed, "texts": texts}
     lost = set(pool.topics) - set(queries["qid"].astype(str))
     if lost:
@@ -344,7 +344,9 @@ def entity_grid(
     for name, source in (runs or {}).items():
         if name in every:
             raise ParameterError(f"runs: {name!r} is the name of a configuration of the grid; give it another name")
-        values, ranking = context.evaluated(_given_run(name, source, queries, qrels, folds, seed), f"run {name!r}")
+        values, ranking = context.evaluate_entities(
+            _given_run(name, source, queries, qrels, folds, seed), f"run {name!r}"
+        )
         every[name], results[name] = ("given", {}), {"values": values, "ranking": ranking}
     if not every:
         raise ParameterError("grid: no configuration; name at least a family")
@@ -361,7 +363,7 @@ def _given_run(name: str, source: Any, topics: pd.DataFrame, qrels: Any, folds: 
         return ranking
     if qrels is None:
         raise InputError(f"runs: {name!r} contains an estimator, which is cross-validated; give qrels=")
-    judged = read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels", QRELS)
+    judged = read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else pandas_frame(qrels, "qrels", QRELS)
     try:
         return cross_validated(source, topics, judged, folds=folds, seed=seed)
     except InputError as error:

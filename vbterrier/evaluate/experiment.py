@@ -29,10 +29,10 @@ from vbterrier.evaluate.experiment_tables import (
     merge_into,
     system_keys,
 )
-from vbterrier.evaluate.inputs import is_path, named_systems, target_of
+from vbterrier.evaluate.inputs import evaluation_target, is_path, named_systems
 from vbterrier.evaluate.scores import score
 from vbterrier.frames.affixes import affix_text
-from vbterrier.frames.contracts import frame_of, is_frame
+from vbterrier.frames.contracts import is_frame, pandas_frame
 from vbterrier.frames.files.parts import is_in_files
 from vbterrier.frames.files.writing import require_no_input
 from vbterrier.frames.ids import Ids, distinct_blocks, require_same_kind
@@ -227,7 +227,7 @@ def Experiment(
     from vbterrier.hosts import systems as host
 
     choice("plan", plan, host.PLANS)
-    every = host.topics_of(topics)
+    every = host.read_pipeline_input(topics)
     remedy = "use vbterrier.compare with data=vbterrier.Data(topics=topics), or leave the column out"
     require_unweighted(every, "Experiment", remedy)
     effect = "; their values are NaN" if perquery else ""
@@ -237,7 +237,7 @@ def Experiment(
     files = None if save_dir is None else host.ResultFiles(save_dir, shown, save_mode, save_format)
     _require_separate(files, systems, sources, topics, qrels)
     plan = "prefix" if precompute_prefix and plan == "linear" else plan
-    results, times = host.results_of(
+    results, times = host.system_results(
         systems, shown, queries, files, batch_size=batch_size, plan=plan, progress=verbose is True
     )
     n_topics = len(judged.topics)
@@ -273,7 +273,7 @@ def _systems(source: Any, names: Sequence[Any] | None) -> tuple[list[Any], list[
         systems, shown = list(source.values()), list(source)
     elif isinstance(source, (list, tuple)):
         systems = list(source)
-        shown = list(names) if names is not None else [_text_of(system) for system in systems]
+        shown = list(names) if names is not None else [_system_text(system) for system in systems]
     else:
         raise InputError(
             f"retr_systems: found {type(source).__name__}; wanted a list of systems, or a mapping of name to system"
@@ -284,7 +284,7 @@ def _systems(source: Any, names: Sequence[Any] | None) -> tuple[list[Any], list[
         raise ParameterError(f"names: {len(shown)} names of {len(systems)} systems; give each system one name")
     for place, (name, system) in enumerate(zip(shown, systems, strict=True)):
         if is_trectools(system):
-            systems[place] = frame_of(system, f"run {name!r}")
+            systems[place] = pandas_frame(system, f"run {name!r}")
         elif not (is_frame(system) or is_in_files(system) or is_pipeline(system)):
             raise InputError(
                 f"system {name!r}: found {type(system).__name__}; wanted a pipeline, a frame of results (qid, docno, "
@@ -316,7 +316,7 @@ def _each(systems: Sequence[Any], shown: Sequence[Any], system: str | None) -> t
     return [source for _, source in every], [name for name, _ in every]
 
 
-def _text_of(system: Any) -> str:
+def _system_text(system: Any) -> str:
     return str(named_systems([system])[0][0]) if is_path(system) or is_trectools(system) else str(system)
 
 
@@ -378,7 +378,7 @@ def _common_topics(
     """Topics and qrels, restricted to each other as asked; ``effect`` ends the warning of topics without judgments."""
     if isinstance(qrels, LinkedPool):
         qrels = qrels.to_frame()
-    judged = target_of(qrels, None, None)
+    judged = evaluation_target(qrels, None, None)
     qids = queries["qid"].astype(str)
     ids = Ids(pa.array(qids, pa.large_string()), integers=infer_dtype(queries["qid"]) == "integer")
     require_same_kind(ids, judged.qid, "topics column 'qid'", "qrels column 'qid'")
@@ -459,7 +459,7 @@ def scores_on_all_topics(
 
 def _of_judged(results: Any, judged_qids: set[str], text_columns: Collection[str], key: str) -> pd.DataFrame:
     """The results for judged topics, if there are any, with ids as text where those of the judgments are text."""
-    frame = frame_of(results, f"run {key!r}")
+    frame = pandas_frame(results, f"run {key!r}")
     for column in text_columns:
         if column in frame and is_integer(frame[column]):
             frame = frame.assign(**{column: frame[column].astype(str)})

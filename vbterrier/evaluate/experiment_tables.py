@@ -156,7 +156,7 @@ class BaselineTests:
             columns[f"{measure} {sign}"] = [None if at in left_out else n for at, n in enumerate(counts.tolist())]
         columns[f"{measure} p-value"] = p_values
         if self.correction is not None:
-            columns[f"{measure} reject"], columns[f"{measure} p-value corrected"] = self._corrected(p_values)
+            columns[f"{measure} reject"], columns[f"{measure} p-value corrected"] = self._correct_p_values(p_values)
         return columns
 
     def sentence(self, measure: str, names: Sequence[str], means: Floats, p_values: Floats) -> str:
@@ -179,7 +179,7 @@ class BaselineTests:
             f"at the level {self.alpha:g}; {which} of {names[shown]}: {differences[shown]:+.3f} ({test})."
         )
 
-    def _corrected(self, p_values: Floats) -> tuple[NDArray[np.bool_], Floats]:
+    def _correct_p_values(self, p_values: Floats) -> tuple[NDArray[np.bool_], Floats]:
         """Return which hypotheses are rejected, and corrected p-values.
 
         Undefined p-values, as of equal values, remain undefined and are tests whose hypothesis is not rejected.

@@ -15,11 +15,18 @@ from vbterrier.errors import InputError, ParameterError, choice, excerpt, whole
 from vbterrier.evaluate.coverage import CoverageOptions, CoverageReport, coverage_report
 from vbterrier.evaluate.inputs import input_table
 from vbterrier.evaluate.scores import score
-from vbterrier.evaluate.settings import UNREACHED, Reachability, ReachableQrels, ReachOptions, gaps_of, judged_topics
-from vbterrier.frames.contracts import systems_of
+from vbterrier.evaluate.settings import (
+    UNREACHED,
+    Reachability,
+    ReachableQrels,
+    ReachOptions,
+    judged_topics,
+    setting_gaps,
+)
+from vbterrier.frames.contracts import system_items
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.linked_pool import LinkedPool
-from vbterrier.frames.notebook import Panel, counted
+from vbterrier.frames.notebook import Panel, count_text
 from vbterrier.frames.pipelines import is_pipeline
 from vbterrier.frames.ranking import Run, loaded_run
 from vbterrier.frames.results import Shown
@@ -71,7 +78,7 @@ class FrozenReranker(Shown):
         return self.gaps
 
     def _line(self) -> str:
-        rankers = counted(len(self.entity_runs), "entity run")
+        rankers = count_text(len(self.entity_runs), "entity run")
         return f"{rankers}; {', '.join(self.gaps['measure'].unique())}; {self.gaps['n_qids'].max()} topics"
 
     def _panels(self) -> Iterator[Panel]:
@@ -178,7 +185,7 @@ def evaluate_frozen(
             f"reranker={excerpt(reranker)}: wanted a trained stage with entities, such as NeuralReranker"
         )
     cutoff, seed = whole("cutoff", cutoff), whole("seed", seed, low=0)
-    further = dict(systems_of(runs or {}))
+    further = dict(system_items(runs or {}))
     names = [POOL, TRAINING, *entities, *further]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
@@ -210,7 +217,7 @@ def evaluate_frozen(
             score(systems, labels, measures, data=Data(on_topics="all", system=ONE), inference=inference).values
             for systems, labels in ((conditional, within), ({"reranker": part.every, POOL: documents.frame}, judged))
         )
-        gaps.append(gaps_of(within_values, every_values, labelled.coverage(), **how).assign(entities=name))
+        gaps.append(setting_gaps(within_values, every_values, labelled.coverage(), **how).assign(entities=name))
     table = pd.concat(gaps, ignore_index=True)
     table = table[["name", "entities", *table.columns.difference(["name", "entities"], sort=False)]]
     ranked = {name: part.every for name, part in made.items()}
@@ -256,7 +263,7 @@ def _rankings(
     divided = Folds(folds, topics.names, seed)
     parts: dict[str, list[tuple[pd.DataFrame, ...]]] = {name: [] for name in sources}
 
-    def taught(rows: pd.DataFrame, entities: pd.DataFrame) -> pd.DataFrame:
+    def training_rows(rows: pd.DataFrame, entities: pd.DataFrame) -> pd.DataFrame:
         return _reached_documents(links, rows, entities, cutoff) if train_on == "conditional" else rows
 
     for fold in divided:
@@ -264,16 +271,18 @@ def _rankings(
         training_labels = labels.rows(fold.training | fold.validation)
         teaching = Teaching(training, training_labels, checked if len(checked) else None, training_labels, seed)
         rankers = {name: fresh(source) for name, source in sources.items()}
-        with divided.located(fold):
+        with divided.error_context(fold):
             for name, ranker in rankers.items():
                 if name != TRAINING and is_trained(ranker):
-                    teaching.fit(ranker)
+                    teaching.fit_stage(ranker)
             entity_ranker = rankers[TRAINING]
             first = (
-                teaching.crossed(entity_ranker) if is_pipeline(entity_ranker) else _entities(entity_ranker, training)
+                teaching.cross_fit_transform(entity_ranker)
+                if is_pipeline(entity_ranker)
+                else _entities(entity_ranker, training)
             )
             entities = [first, _entities(entity_ranker, checked)]
-            rows = [taught(rows, each) for rows, each in zip((training, checked), entities, strict=True)]
+            rows = [training_rows(rows, each) for rows, each in zip((training, checked), entities, strict=True)]
             model = fresh(reranker).with_entities(without_mark(pd.concat(entities, ignore_index=True)))
             model.fit(rows[0], training_labels, rows[1] if len(rows[1]) else None, training_labels)
         for name, ranker in rankers.items():
@@ -298,5 +307,5 @@ def _entities(source: Any, rows: pd.DataFrame) -> pd.DataFrame:
 def _reached_documents(links: PoolLinks, rows: pd.DataFrame, entities: pd.DataFrame, cutoff: int) -> pd.DataFrame:
     """Return the documents that mention one of the first entities of their topic."""
     documents = links.of(Run(rows, name=POOL))
-    reached = TopEntities.of(documents.pool, Run(entities, name="entities"), cutoff).reached
+    reached = TopEntities.of(documents.pool, Run(entities, name="entities"), cutoff).reached_mask
     return rows.iloc[documents.row[reached]].reset_index(drop=True)

@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from vbterrier.errors import FileError, ParameterError, heard, nearest, warn
 from vbterrier.execution.checkpoint import rows_fingerprint
-from vbterrier.execution.parallel import mapped
+from vbterrier.execution.parallel import map_items
 from vbterrier.execution.pending import Shared
 from vbterrier.frames.ids import Ids
-from vbterrier.frames.notebook import Panel, counted
+from vbterrier.frames.notebook import Panel, count_text
 from vbterrier.frames.results import Shown, measure_text
 from vbterrier.settings import UNSET, Options
 
@@ -75,7 +75,7 @@ class GridResult(Shown):
         return self.runs
 
     def _line(self) -> str:
-        n = counted(self.runs["configuration"].nunique(), self.NOUN)
+        n = count_text(self.runs["configuration"].nunique(), self.NOUN)
         shown = self.runs.drop_duplicates("measure")
         named = map(measure_text, shown["measure"], shown.get("estimand", [""] * len(shown)))
         return f"{n}, {self.n_distinct} with different rankings; {', '.join(named)}"
@@ -140,7 +140,7 @@ def grid_results(
     missing = sorted((name for name in every if name not in journal.done), key=lambda name: key(every[name]))
     with Shared(context) as shared:
         items = [every[name] for name in missing]
-        new_results = mapped(
+        new_results = map_items(
             partial(_configuration_result, shared), items, n_jobs=n_jobs, progress=progress, description=description
         )
         for name, result in zip(missing, new_results, strict=True):
@@ -171,7 +171,7 @@ def _is_result(result: Any, measures: Sequence[str]) -> bool:
     )
 
 
-def combined(grid: Any) -> Iterator[dict[str, Any]]:
+def parameter_combinations(grid: Any) -> Iterator[dict[str, Any]]:
     """Yield every combination of the values of parameters; a single value is a list of one."""
     # Not scikit-learn's ParameterGrid, which needs lists and sorts the parameters, and so changes the order of grids.
     for values in [grid] if hasattr(grid, "items") else grid:
@@ -198,14 +198,14 @@ def grid_items(grid: Any, families: Iterable[str]) -> Iterator[tuple[str, dict[s
         if family not in families:
             names = ", ".join(map(repr, families))
             raise ParameterError(f"grid: no family {family!r}; there are {names}.{nearest(str(family), families)}")
-        for parameters in combined(settings):
+        for parameters in parameter_combinations(settings):
             yield family, parameters
 
 
 def rankings_fingerprint(run: Run) -> str:
     """Fingerprint of the documents of each topic and their order."""
     top = run.top(None)
-    topic, rank = top.filled
+    topic, rank = top.topic_and_rank
     return rows_fingerprint([texts_fingerprint(run.topics)[topic], rank, top.docno.fingerprints])
 
 

@@ -12,25 +12,25 @@ import pandas as pd
 from vbterrier.errors import InputError, ParameterError, examples, unheard, warn
 from vbterrier.execution.distribution import in_threads
 from vbterrier.frames.columns import QRELS
-from vbterrier.frames.contracts import frame_of, is_frame, is_nested_table, require, systems_of
+from vbterrier.frames.contracts import is_frame, is_nested_table, pandas_frame, require, system_items
 from vbterrier.frames.files.parts import is_in_files
 from vbterrier.frames.files.rated_lists import SPELLING, odd_rating_message, require_ends, spellings
 from vbterrier.frames.files.reading import evaluated_qrels, read_qrels, read_subtopics
-from vbterrier.frames.ids import ids_of, require_same_kind
+from vbterrier.frames.ids import column_ids, require_same_kind
 from vbterrier.frames.linked_pool import LinkedPool
-from vbterrier.frames.named import named, registered
-from vbterrier.frames.pipelines import input_of, is_pipeline, retrieved
+from vbterrier.frames.named import named_frame, registered_frame
+from vbterrier.frames.pipelines import is_pipeline, pipeline_input, retrieved_runs
 from vbterrier.frames.ranking import Run, checked_run, run_places, system_tables
 from vbterrier.frames.systems import named_once
 from vbterrier.frames.trectools import is_trectools, name_of_trectools
 from vbterrier.intents.sources import from_run
 from vbterrier.intents.taggers import DOCNO
-from vbterrier.measures.target import EvaluationTarget, aligned, warn_of_few_non_relevant
+from vbterrier.measures.target import EvaluationTarget, align_topics, warn_of_few_non_relevant
 from vbterrier.measures.text import measures_from
-from vbterrier.measures.unjudged import UnjudgedMeasure, models_of, require_use
+from vbterrier.measures.unjudged import UnjudgedMeasure, evidence_models, require_use
 from vbterrier.remedies import SUBTOPICS
-from vbterrier.stats.comparisons import pairs_of
-from vbterrier.unjudged.pool import labels_of
+from vbterrier.stats.comparisons import system_pairs
+from vbterrier.unjudged.pool import machine_labels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -60,11 +60,11 @@ def named_systems(systems: Any) -> Any:
     if not is_path(systems) and is_nested_table(systems):
         return [("run", systems)]
     if not isinstance(systems, (list, tuple)):
-        return [(_name_of(systems) or "run", systems)]
-    unnamed = [system for system in systems if not _name_of(system)]
+        return [(_system_name(systems) or "run", systems)]
+    unnamed = [system for system in systems if not _system_name(system)]
     if unnamed:
         raise InputError(f"runs: found a {type(unnamed[0]).__name__} in a list; name frames, as {{'mine': frame}}")
-    return [(_name_of(system), system) for system in systems]
+    return [(_system_name(system), system) for system in systems]
 
 
 def named_runs(
@@ -74,8 +74,8 @@ def named_runs(
     systems = split_runs(runs, system, reads=reads, extra=extra)
     if topics is not None and not any(map(is_pipeline, systems.values())):
         # Refused alike, whether runs need them or not.
-        input_of(topics)
-    return retrieved(systems, topics)
+        pipeline_input(topics)
+    return retrieved_runs(systems, topics)
 
 
 def split_runs(runs: Any, system: str | None = None, *, reads: bool = True, extra: bool = True) -> dict[str, Any]:
@@ -91,17 +91,17 @@ def split_runs(runs: Any, system: str | None = None, *, reads: bool = True, extr
         is_kept = isinstance(source, Run) or is_pipeline(source) or (is_in_files(source) and not reads)
         return {name: source} if is_kept else system_tables(name, source, system, extra=extra)
 
-    every = in_threads(tables, list(systems_of(named_systems(runs))))
+    every = in_threads(tables, list(system_items(named_systems(runs))))
     return named_once(pair for runs_of_table in every for pair in runs_of_table.items())
 
 
 def require_baseline(runs: Any, baseline: Any, system: str | None = None) -> None:
     """Refuse a baseline that is no system, before any work; tables are read if none of their names is the baseline."""
     try:
-        pairs_of([name for name, _ in systems_of(named_systems(runs))], baseline)
+        system_pairs([name for name, _ in system_items(named_systems(runs))], baseline)
     except ParameterError:
         with suppress(InputError):
-            pairs_of(list(split_runs(runs, system, extra=False)), baseline)
+            system_pairs(list(split_runs(runs, system, extra=False)), baseline)
             return
         raise
 
@@ -133,12 +133,14 @@ def fitted_runs(
     """Check that runs and judgments fit each other, and fit the model that a measure of unjudged documents needs."""
     require_use([measure], pool_cutoff=pool_cutoff)
     warn_of_few_non_relevant([measure], judged)
-    models = models_of([measure], runs, judged, labels=labels_of(labels), model=model, pool_cutoff=pool_cutoff)
-    target, restricted_runs = aligned(judged, runs, on_topics)
+    models = evidence_models(
+        [measure], runs, judged, labels=machine_labels(labels), model=model, pool_cutoff=pool_cutoff
+    )
+    target, restricted_runs = align_topics(judged, runs, on_topics)
     return FittedRuns(restricted_runs, target, models)
 
 
-def _name_of(system: Any) -> str:
+def _system_name(system: Any) -> str:
     """The name of a file, of a pipeline or of a ``TrecRun``; empty for other systems."""
     if is_trectools(system):
         return name_of_trectools(system)
@@ -168,7 +170,7 @@ def is_path(value: Any) -> bool:
 def input_table(value: Any, what: str, read: Callable[[Any], pd.DataFrame], columns: tuple[str, ...]) -> pd.DataFrame:
     """A frame, or the table at a path, with these columns."""
     vocabulary = QRELS if read is read_qrels else None
-    frame = read(value) if is_path(value) else frame_of(value, what, vocabulary)
+    frame = read(value) if is_path(value) else pandas_frame(value, what, vocabulary)
     require(frame, columns, what)
     return frame
 
@@ -176,7 +178,7 @@ def input_table(value: Any, what: str, read: Callable[[Any], pd.DataFrame], colu
 def intents_and_tags(intents: Any, tags: Any = None) -> tuple[Any, Any]:
     """Intents of an :class:`vbterrier.IntentSet` or its folder, and its tags unless others are given."""
     # Path.is_dir would raise for a name that is too long for a file.
-    is_folder = is_path(intents) and registered("intents", intents) is None and os.path.isdir(intents)  # noqa: PTH112
+    is_folder = is_path(intents) and registered_frame("intents", intents) is None and os.path.isdir(intents)  # noqa: PTH112
     if not is_folder and (intents is None or is_path(intents) or is_frame(intents)):
         return intents, tags
     # Imports PyTerrier, which takes longer than scoring a small collection.
@@ -191,13 +193,13 @@ def intents_and_tags(intents: Any, tags: Any = None) -> tuple[Any, Any]:
 def _intents_and_tags(intents: Any, tags: Any) -> tuple[pd.DataFrame | None, pd.DataFrame | None]:
     """Frames of intents and tags, each if it is given."""
     intents, tags = intents_and_tags(intents, tags)
-    intents = None if intents is None else named("intents", intents)
+    intents = None if intents is None else named_frame("intents", intents)
     if intents is not None and not len(intents):
         raise InputError("intents: no rows; give at least one candidate (qid, entity_id, prob) of a query")
-    return intents, None if tags is None else named("tags", tags)
+    return intents, None if tags is None else named_frame("tags", tags)
 
 
-def target_of(
+def evaluation_target(
     qrels: Any,
     intents: Any,
     tags: Any,
@@ -216,7 +218,7 @@ def target_of(
     if subtopics is not None:
         if qrels is None or intents is not None:
             raise ParameterError(f"{SUBTOPICS.text()}: are those of diversity qrels: give qrels, and leave out intents")
-        subtopics = subtopics_of(subtopics)
+        subtopics = subtopic_frame(subtopics)
     intents, tags = _intents_and_tags(intents, tags)
     if qrels is None:
         if intents is None:
@@ -226,7 +228,7 @@ def target_of(
         # Links are judgments of entity measures.
         frame = qrels.to_frame()
     else:
-        frame = read(qrels) if is_path(qrels) else frame_of(qrels, "qrels", QRELS)
+        frame = read(qrels) if is_path(qrels) else pandas_frame(qrels, "qrels", QRELS)
     pool = qrels if isinstance(qrels, LinkedPool) else None
     target = EvaluationTarget(frame, intents=intents, tags=tags, subtopics=subtopics, pool=pool)
     if subtopics is not None and not target.is_diversity:
@@ -280,9 +282,9 @@ def warn_if_uneven(judge: str, shares: Mapping[str, float], result: str) -> None
         )
 
 
-def subtopics_of(subtopics: Any) -> pd.DataFrame:
+def subtopic_frame(subtopics: Any) -> pd.DataFrame:
     """Subtopics (qid, entity_id[, prob]) from a frame or a path."""
-    return read_subtopics(subtopics) if is_path(subtopics) else frame_of(subtopics, "subtopics")
+    return read_subtopics(subtopics) if is_path(subtopics) else pandas_frame(subtopics, "subtopics")
 
 
 def measure_with_distribution(measure: str | ir_measures.Measure) -> UnjudgedMeasure:
@@ -297,14 +299,14 @@ def measure_with_distribution(measure: str | ir_measures.Measure) -> UnjudgedMea
 
 
 def _qids(frame: pd.DataFrame, name: str) -> Ids:
-    return ids_of(frame["qid"], f"{name} column 'qid'")
+    return column_ids(frame["qid"], f"{name} column 'qid'")
 
 
-def intents_of(intents: Any, topics: pd.DataFrame, undefined: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+def intents_and_queries(intents: Any, topics: pd.DataFrame, undefined: str) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Candidate intents of the queries, and the queries to evaluate."""
     if hasattr(intents, "link"):
         raise InputError(f"intents: found the linker {intents!r}; wanted a pipeline: CandidateIntents(linker)")
-    frame = intents.transform(topics) if is_pipeline(intents) else named("intents", intents)
+    frame = intents.transform(topics) if is_pipeline(intents) else named_frame("intents", intents)
     if "docno" in frame.columns and "entity_id" not in frame.columns:
         raise InputError(
             "intents: found results of a retriever; if its documents are entities, convert them to candidates: "
@@ -342,12 +344,12 @@ def run_of_system(name: str, system: Any, topics: pd.DataFrame, inputs: pd.DataF
     return run.only(set(topics["qid"].astype(str)))
 
 
-def tags_of(tagger: Any, runs: Mapping[str, Run], cutoff: int | None) -> pd.DataFrame:
+def document_tags(tagger: Any, runs: Mapping[str, Run], cutoff: int | None) -> pd.DataFrame:
     """Tags of the documents up to the cutoff in all systems: one T frame, so that all systems share one tagger."""
     if tagger is None:
         return _tags_of_runs(runs, cutoff)
     stage = tagging_stage(tagger)
-    return named("tags", tagger) if stage is None else stage.tags(documents_to_tag(stage, runs, cutoff))
+    return named_frame("tags", tagger) if stage is None else stage.tags(documents_to_tag(stage, runs, cutoff))
 
 
 def tagging_stage(tagger: Any) -> TagEntities | None:

@@ -20,20 +20,20 @@ from vbterrier.errors import (
 from vbterrier.evaluate.comparison import untested_pairs
 from vbterrier.evaluate.inputs import (
     TAGGED,
+    document_tags,
+    evaluation_target,
+    intents_and_queries,
     intents_and_tags,
-    intents_of,
     named_systems,
     require_baseline,
     tagging_stage,
-    tags_of,
-    target_of,
 )
 from vbterrier.evaluate.intent_notes import GUESSES, MOSTLY, guessed_measures, missing_note, tie_bounds, tie_note
-from vbterrier.evaluate.pooling import check_pool, nil_of, reading_of, statistic_of
+from vbterrier.evaluate.pooling import check_pool, replica_statistic, shared_nil, shared_parts
 from vbterrier.evaluate.replicas import (
     RerunSystems,
     gold_intervals,
-    replicas_of,
+    intent_replicas,
     rerun_notes,
     resolved_perturbations,
     runs_of_systems,
@@ -43,12 +43,12 @@ from vbterrier.evaluate.retagging import RerunTagger
 from vbterrier.evaluate.scores import Scores, score
 from vbterrier.execution.chunks import Work, measure_plan
 from vbterrier.execution.parallel import workers
-from vbterrier.execution.streaming import first_ranks_of
+from vbterrier.execution.streaming import read_first_ranks
 from vbterrier.frames.answer import OF_GUESSES, Note
-from vbterrier.frames.contracts import systems_of
+from vbterrier.frames.contracts import system_items
 from vbterrier.frames.files.parts import is_in_files, is_table
 from vbterrier.frames.notebook import Panel
-from vbterrier.frames.pipelines import is_pipeline, topics_of
+from vbterrier.frames.pipelines import is_pipeline, topics_frame
 from vbterrier.frames.queries import require_unweighted
 from vbterrier.frames.ranking import Run, system_tables
 from vbterrier.frames.systems import ONE, named_once
@@ -59,7 +59,7 @@ from vbterrier.measures.intents import CandidateMeasure, IntentMeasure
 from vbterrier.measures.target import deepest, require_one_tagger
 from vbterrier.measures.text import measures_from
 from vbterrier.settings import Data, Execution, Inference, Options, with_defaults
-from vbterrier.stats.comparisons import comparisons, pairs_of
+from vbterrier.stats.comparisons import comparisons, system_pairs
 from vbterrier.stats.perturbations import Dirichlet
 from vbterrier.stats.replicas import N_REPLICAS, REPLICA_METHODS, excludes_its_score
 from vbterrier.stats.topic_intervals import N_RESAMPLES, TOPIC_METHODS, UNSEEN
@@ -306,13 +306,15 @@ def evaluate_intents(
     reported = at_cutoffs(measures, cutoff)
     is_modelled = tagger_model is not None
     _check(reported, undefined, interval, pool, parts, n_replicas, is_modelled=is_modelled)
-    nil, largest = nil_of(reported), deepest(reported)
+    nil, largest = shared_nil(reported), deepest(reported)
     asked_queries = _checked_topics(topics, runs, baseline, data.system)
     pipeline, tagger = intents_and_tags(intents, tagger)
-    frame, queries = intents_of(pipeline, asked_queries, undefined)
+    frame, queries = intents_and_queries(pipeline, asked_queries, undefined)
     # A stage that tags documents reads their texts.
     extra = tagging_stage(tagger) is not None
-    work = Work("", measure_plan(reported), target_of(None, frame[["qid", "entity_id", "prob"]], None), duplicates)
+    work = Work(
+        "", measure_plan(reported), evaluation_target(None, frame[["qid", "entity_id", "prob"]], None), duplicates
+    )
     where: dict[str, Any] = {"memory": memory, "n_jobs": n_jobs, "client": client, "progress": progress}
     by_name = _systems(runs, baseline, work, system=data.system, extra=extra, **where)
     runs = runs_of_systems(by_name, queries, asked_queries, duplicates, n_jobs=n_jobs, progress=progress)
@@ -326,7 +328,7 @@ def evaluate_intents(
     others = {run.name: run for several in reruns.values() for run in several[1:]}
     if tagger is None:
         require_one_tagger([*runs.values(), *others.values()])
-    tags = tags_of(tagger, {**runs, **others}, largest)
+    tags = document_tags(tagger, {**runs, **others}, largest)
     quality = None if gold is None else tag_quality(tags, gold)
     # The tags of each run of a tagger that is run again in replicas.
     listed = perturb if isinstance(perturb, (list, tuple)) else [perturb]
@@ -342,7 +344,7 @@ def evaluate_intents(
                 measure(parts=parts) if isinstance(measure, CandidateMeasure) else measure for measure in reported
             ]
         frame, (tags, *retagged), perturbations = _resolved_parts(
-            frame, [tags, *retagged], perturbations, reading_of(reported), nil, is_modelled=is_modelled
+            frame, [tags, *retagged], perturbations, shared_parts(reported), nil, is_modelled=is_modelled
         )
     scored = score(
         {name: run.frame.drop(columns=TAGGED, errors="ignore") for name, run in runs.items()},
@@ -359,7 +361,7 @@ def evaluate_intents(
     # score() has given the same warnings already.
     with unheard():
         if n_replicas:
-            made, of_replicas, per_query = replicas_of(
+            made, of_replicas, per_query = intent_replicas(
                 *tagged_runs,
                 reported,
                 perturbations,
@@ -438,7 +440,7 @@ def _checked_topics(topics: Any, systems: Any, baseline: str | None, system: str
     if hasattr(systems, "__len__") and not len(systems):
         raise InputError("no systems; name at least one")
     require_baseline(systems, baseline, system)
-    checked = topics_of(topics)
+    checked = topics_frame(topics)
     remedy = (
         "leave it out, and give .values of the result to vbterrier.compare with data=vbterrier.Data(queries=topics)"
     )
@@ -462,7 +464,7 @@ def _systems(
 
     Runs in files are read down to the largest cutoff in bounded memory, or by several workers, if requested.
     """
-    by_name = dict(systems_of(named_systems(systems)))
+    by_name = dict(system_items(named_systems(systems)))
     files = {name: source for name, source in by_name.items() if is_in_files(source)}
     if memory is None:
         # Tables with a header are read whole.
@@ -470,7 +472,7 @@ def _systems(
     in_chunks: dict[str, dict[str, pd.DataFrame]] = {}
     if files and not (memory is None and n_jobs == 1 and client is None):
         with workers(n_jobs, client) as team:
-            in_chunks = first_ranks_of(files, work, memory, team, system=system, progress=progress)
+            in_chunks = read_first_ranks(files, work, memory, team, system=system, progress=progress)
     tables = {
         name: {name: source}
         if is_pipeline(source)
@@ -480,7 +482,7 @@ def _systems(
     every = named_once(pair for runs in tables.values() for pair in runs.items())
     if not every:
         raise InputError("no systems; name at least one")
-    pairs_of(list(every), baseline)
+    system_pairs(list(every), baseline)
     return every
 
 
@@ -565,7 +567,7 @@ def _check(
         choice("interval", interval, (UNSEEN, *REPLICA_METHODS))
     for measure in measures:
         if n_replicas and isinstance(measure, IntentMeasure):
-            statistic_of(measure)
+            replica_statistic(measure)
     check_pool(pool, measures, interval)
 
 

@@ -13,7 +13,7 @@ from vbterrier.errors import InputError, examples, warn
 from vbterrier.evaluate.judge_scores import KEY
 from vbterrier.evaluate.judging import held_out
 from vbterrier.frames.columns import DOCUMENTS
-from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.contracts import pandas_frame, require
 from vbterrier.stats.kappa import judge_agreement
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def with_groups(
     owner = of_document["first"].where(of_document["size"] == 1, "").rename("owner")
     frame = frame.join(owner, on=KEY)
     if documents is not None:
-        texts = frame_of(documents, "documents", DOCUMENTS)
+        texts = pandas_frame(documents, "documents", DOCUMENTS)
         require(texts, ("docno", "text"), "documents")
         length = pd.Series([len(str(text).split()) for text in texts["text"]], texts["docno"].astype(str))
         words = frame["docno"].map(length[~length.index.duplicated()])
@@ -59,7 +59,7 @@ def with_groups(
 
 def _overlap(frame: pd.DataFrame, texts: pd.DataFrame, queries: Any) -> pd.Series[Any]:
     """Quarters of the documents by the share of the words of their query that they contain."""
-    queries_frame = frame_of(queries, "queries")
+    queries_frame = pandas_frame(queries, "queries")
     require(queries_frame, ("qid", "query"), "queries")
     words = [
         {str(key): set(str(text).lower().split()) for key, text in zip(part.iloc[:, 0], part.iloc[:, 1], strict=True)}

@@ -17,7 +17,7 @@ from vbterrier.evaluate.judge_scores import (
     scores_of_topics,
 )
 from vbterrier.evaluate.judge_topics import JudgedTopics, open_documents
-from vbterrier.unjudged.evidence import evidence_of
+from vbterrier.unjudged.evidence import collect_evidence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -58,7 +58,7 @@ class Correction(NamedTuple):
     judged: JudgedTopics | None = None
 
 
-def correction_of(material: AuditMaterial) -> Correction:
+def score_correction(material: AuditMaterial) -> Correction:
     """The correction that the judgments allow.
 
     Judged documents correct the scores if each topic that is not complete has enough of them on average; otherwise
@@ -98,7 +98,7 @@ def estimates_with_humans(
     topics = [material.target.topics, *(sorted(part["qid"].unique()) for part in parts.values())]
 
     def estimates(used: MachineLabels | None) -> list[Estimate]:
-        evidence = evidence_of(every[0], material.judgments, cutoff, every[1], used)
+        evidence = collect_evidence(every[0], material.judgments, cutoff, every[1], used)
         return cross_fitted_estimates(
             evidence, material.judgments.grades, names, options["n_draws"], options["seed"], topics
         )

@@ -15,7 +15,7 @@ from vbterrier.kernels.dawid_skene import dawid_skene
 from vbterrier.kernels.rankings import discounts, ideal_dcg
 from vbterrier.measures.text import measures_from
 from vbterrier.settings import Data
-from vbterrier.stats.comparisons import pairs_of
+from vbterrier.stats.comparisons import system_pairs
 from vbterrier.stats.topic_intervals import topics_intervals
 from vbterrier.unjudged.draws import GradeDraws
 from vbterrier.unjudged.model import Constants, fit_evidence
@@ -102,7 +102,9 @@ class Estimate:
 
 def _places(names: list[str], baseline: str | None) -> Any:
     """The places of the two systems of each pair, shape (2, n_pairs)."""
-    return np.array([[names.index(name) for name in pair] for pair in pairs_of(names, baseline)], int).reshape(-1, 2).T
+    return (
+        np.array([[names.index(name) for name in pair] for pair in system_pairs(names, baseline)], int).reshape(-1, 2).T
+    )
 
 
 def _tables(
@@ -114,7 +116,7 @@ def _tables(
     """
     systems = pd.DataFrame({"name": names, **dict(zip(("value", "low", "high", "common"), means, strict=True))})
     systems[["low", "high"]] = systems[["low", "high"]].clip(0, 1)
-    pairs = pd.DataFrame(pairs_of(names, baseline), columns=["name_a", "name_b"])
+    pairs = pd.DataFrame(system_pairs(names, baseline), columns=["name_a", "name_b"])
     pairs = pairs.assign(**dict(zip(("diff", "low", "high"), gaps, strict=True)))
     return systems.assign(**about), pairs.assign(**about)
 
@@ -163,7 +165,7 @@ def _scores(drawn: GradeDraws, inverse: Floats, gain: Floats, weights: Floats) -
     """Drawn nDCG of each system and topic, shape (S, B, T); ``inverse``: 1/IDCG, shape (B, T)."""
     evidence, n_draws = drawn.evidence, drawn.n_draws
     row = np.full(len(evidence), -1)
-    row[evidence.unjudged[drawn.documents]] = np.arange(len(drawn.documents))
+    row[evidence.unjudged_positions[drawn.documents]] = np.arange(len(drawn.documents))
     scores = np.zeros((len(weights), n_draws, inverse.shape[1]))
     for place, weight in enumerate(weights):
         item = np.flatnonzero(weight)
@@ -197,7 +199,7 @@ class _Fold:
         without = replace(evidence, level=level, counts=evidence.counts - cells.reshape(evidence.counts.shape))
         model = replace(fit_evidence(without, _SAMPLED, exact=True), sigma=0.0)
         drawn = GradeDraws(model, _HELD_OUT_DRAWS, seed)
-        counts, at = drawn.counts - drawn.unseen, np.searchsorted(without.unjudged, rows)
+        counts, at = drawn.counts - drawn.unseen_counts, np.searchsorted(without.unjudged_positions, rows)
         before = ideal_dcg(counts, gain, k)
         inverse = _inverse(before)
         scores, probability = _scores(drawn, inverse, gain, weights), drawn.shares[at]
@@ -220,7 +222,7 @@ def _excess_weights(evidence: Evidence, judged: Any, in_cut: Any, held_out: Floa
     documents of the topic, scaled to the size of each stratum.
     """
     predicted = np.empty(len(evidence))
-    predicted[judged], predicted[evidence.unjudged] = held_out, expected
+    predicted[judged], predicted[evidence.unjudged_positions] = held_out, expected
     stratum = np.zeros(len(evidence), dtype=np.int64)
     for inside in (False, True):
         of_side = in_cut == inside
@@ -229,7 +231,7 @@ def _excess_weights(evidence: Evidence, judged: Any, in_cut: Any, held_out: Floa
                 np.quantile(predicted[of_side], [1 / 3, 2 / 3]), predicted[of_side]
             )
     n, n_judged = np.bincount(stratum, minlength=6), np.bincount(stratum[judged], minlength=6)
-    if not len(evidence.unjudged) or ((n > n_judged) & (n_judged < _ENOUGH)).any():
+    if not len(evidence.unjudged_positions) or ((n > n_judged) & (n_judged < _ENOUGH)).any():
         return None
     topic = evidence.topic
     share = np.bincount(topic) / np.maximum(np.bincount(topic[judged], minlength=int(topic.max()) + 1), 1)
@@ -273,8 +275,8 @@ def scores_alone(
     gaps = (gap.mean(axis=1), of_gaps.low, of_gaps.high)
     about: dict[str, Any] = {"estimate": estimate, "judge": name, "method": "", "n_qids": table.shape[1]}
     systems, pairs = _tables(names, baseline, means, gaps, **about)
-    systems["method"] = [of_means.method_of(place) for place in range(len(systems))]
-    pairs["method"] = [of_gaps.method_of(place) for place in range(len(pairs))]
+    systems["method"] = [of_means.interval_method(place) for place in range(len(systems))]
+    pairs["method"] = [of_gaps.interval_method(place) for place in range(len(pairs))]
     return systems, pairs
 
 
@@ -308,7 +310,7 @@ def no_scores(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Empty estimates and differences, with the reason as their method."""
     nothing = np.full(len(names), np.nan)
-    missing = np.full(len(pairs_of(names, baseline)), np.nan)
+    missing = np.full(len(system_pairs(names, baseline)), np.nan)
     about: dict[str, Any] = {"estimate": estimate, "judge": "", "method": reason, "n_qids": n_qids}
     return _tables(names, baseline, (nothing,) * 4, (missing,) * 3, **about)
 

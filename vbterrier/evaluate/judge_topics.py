@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, examples, whole
-from vbterrier.evaluate.inputs import loaded_runs, require_spellings, target_of
+from vbterrier.evaluate.inputs import evaluation_target, loaded_runs, require_spellings
 from vbterrier.evaluate.judge_scores import KEY, topic_table
 from vbterrier.kernels.rankings import MOST_RANKS
 from vbterrier.kernels.resample import stream
@@ -152,7 +152,7 @@ def topics_to_judge(
     judges, loaded = MachineLabels(labels), loaded_runs(runs, data.duplicates, data.system)
     human = pd.DataFrame(columns=KEY, dtype=str)
     if qrels is not None:
-        target = target_of(qrels, None, None)
+        target = evaluation_target(qrels, None, None)
         require_spellings(target, loaded, judges)
         human = target.frame[KEY].astype(str)
     labelled = judges.frame().rename(columns={"grade": "label"})

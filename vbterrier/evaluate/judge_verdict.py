@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.evaluate.judge_scores import CORRECTED, HUMANS
-from vbterrier.frames.notebook import counted
+from vbterrier.frames.notebook import count_text
 from vbterrier.stats.reversals import order_limits, shift_limits, topics_for_order, topics_for_shift
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def order_verdict(judged: JudgedTopics, names: list[str], margin: float, seed: i
     apart = np.abs(judge[:, None] - judge)[np.triu_indices(len(judge), 1)] >= margin
     row["n_apart"] = int(apart.sum())
     if not apart.any():
-        row["order_reason"] = f"it separates none of {counted(n_pairs, 'pair')} of systems by {margin:g}"
+        row["order_reason"] = f"it separates none of {count_text(n_pairs, 'pair')} of systems by {margin:g}"
         return row, []
     if k < min(LEAST_TOPICS, n_all):
         row["n_order"] = float(min(LEAST_TOPICS, n_all))
@@ -81,7 +81,7 @@ def order_verdict(judged: JudgedTopics, names: list[str], margin: float, seed: i
         return row, []
     limits = order_limits(judge, judged.corrections, n_all, margin, level=LEVEL, seed=seed)
     row |= {"reversed": limits.share, "reversed_low": limits.low, "reversed_high": limits.high}
-    of_pairs = f"of {counted(row['n_apart'], 'pair')} that it separates by {margin:g} is reversed by more than this"
+    of_pairs = f"of {count_text(row['n_apart'], 'pair')} that it separates by {margin:g} is reversed by more than this"
     seen = f"{limits.share:.1%} by {k} complete topics of {n_all}"
     if limits.low > MOST_REVERSED:
         row |= {"order": NOT_TRUSTED, "order_reason": f"at least {limits.low:.1%} {of_pairs} ({seen})"}
@@ -94,10 +94,10 @@ def order_verdict(judged: JudgedTopics, names: list[str], margin: float, seed: i
     named = [
         f"it reverses {names[limits.pairs[0, pair]]} and {names[limits.pairs[1, pair]]}: {limits.gap[pair]:+.3f} by "
         f"its labels, {limits.corrected[pair]:+.3f} ± {limits.half[pair]:.3f} corrected"
-        for pair in limits.reversed[:_MOST_NAMED].tolist()
+        for pair in limits.reversed_pairs[:_MOST_NAMED].tolist()
     ]
-    others = len(limits.reversed) - len(named)
-    return row, [*named, *([f"it reverses {counted(others, 'more pair')}"] if others else [])]
+    others = len(limits.reversed_pairs) - len(named)
+    return row, [*named, *([f"it reverses {count_text(others, 'more pair')}"] if others else [])]
 
 
 def levels_verdict(judged: JudgedTopics, names: list[str], margin: float) -> dict[str, Any]:
@@ -120,7 +120,7 @@ def levels_verdict(judged: JudgedTopics, names: list[str], margin: float) -> dic
         worst = int(np.argmax(np.abs(shift) - half))
         n = int((np.abs(shift) - half > most).sum())
         row |= {"levels": NOT_TRUSTED}
-        shifted = f"{n} of {counted(len(names), 'score')} {'is' if n == 1 else 'are'} shifted beyond ±{most:g}"
+        shifted = f"{n} of {count_text(len(names), 'score')} {'is' if n == 1 else 'are'} shifted beyond ±{most:g}"
         reason = f"{shifted}, such as {_shift(shift, half, names, worst)}"
     else:
         row["n_levels"] = float(topics_for_shift(judged.corrections, n_all, most, level=LEVEL))
@@ -139,7 +139,7 @@ def _shift(shift: Floats, half: Floats, names: list[str], place: int) -> str:
 def _too_few(judged: JudgedTopics, n: float) -> str:
     k = judged.n_complete
     return (
-        f"{k} of {counted(len(judged.topics), 'topic')} {'is' if k == 1 else 'are'} judged completely; "
+        f"{k} of {count_text(len(judged.topics), 'topic')} {'is' if k == 1 else 'are'} judged completely; "
         f"a verdict needs {n:.0f}, whose documents vbterrier judge --complete {n:.0f} lists"
     )
 
@@ -184,7 +184,7 @@ def _label_findings(facts: dict[str, Any], bias: pd.DataFrame, highest: int, lev
                 f"{row['high']:+.2f}) in {row['n']} documents"
             )
     if not facts["auc_low"] > 0.5:  # noqa: PLR2004 - chance
-        n = counted(facts["n"], "document")
+        n = count_text(facts["n"], "document")
         findings.append(f"its labels do not separate relevant documents: AUC {facts['auc']:.2f} in {n}")
     elif facts["auc_low"] < _SEPARATES:
         findings.append(f"its labels are noisy: AUC {facts['auc']:.2f}, at least {facts['auc_low']:.2f}")

@@ -20,12 +20,12 @@ from vbterrier.errors import (
     warn,
     whole,
 )
-from vbterrier.evaluate.inputs import fitted_runs, loaded_runs, measure_with_distribution, quietly, target_of
+from vbterrier.evaluate.inputs import evaluation_target, fitted_runs, loaded_runs, measure_with_distribution, quietly
 from vbterrier.evaluate.scores import scored_runs
-from vbterrier.frames.notebook import Panel, counted
+from vbterrier.frames.notebook import Panel, count_text
 from vbterrier.frames.results import Shown
 from vbterrier.frames.systems import ONE
-from vbterrier.log import tracked
+from vbterrier.log import tracked_items
 from vbterrier.measures.target import Scoring
 from vbterrier.measures.text import distinct_measures
 from vbterrier.measures.unjudged import estimand
@@ -35,7 +35,7 @@ from vbterrier.stats.inverted_intervals import spent_level
 from vbterrier.stats.kappa import cohen_kappa
 from vbterrier.stats.powered_means import prediction_powered
 from vbterrier.unjudged.judge_next import plan_judging
-from vbterrier.unjudged.pool import MachineLabels, frames_of
+from vbterrier.unjudged.pool import MachineLabels, labelled_judgments
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -179,7 +179,7 @@ def judge_next(
     loaded = loaded_runs(runs, data.duplicates, data.system)
     if difference is not None:
         loaded = _pair(loaded, difference)
-    judged = target_of(qrels, None, None)
+    judged = evaluation_target(qrels, None, None)
     evidence: dict[str, Any] = {"labels": data.labels, "model": data.model, "pool_cutoff": data.pool_cutoff}
     loaded, target, models = fitted_runs(loaded, judged, target_measure, data.on_topics, **evidence)
     options: dict[str, Any] = {"level": level, "look": look, "each_level": each_level}
@@ -189,7 +189,7 @@ def judge_next(
     for name, value in (("quota", quota), ("costs", planned.costs)):
         options[name] = None if value is None else _of_topics(name, value, target.topics)
     distributions = {}
-    for name, run in tracked(loaded.items(), "runs", shown=progress, total=len(loaded), unit="run"):
+    for name, run in tracked_items(loaded.items(), "runs", shown=progress, total=len(loaded), unit="run"):
         distributions[name] = target_measure.distribution(Scoring(target, run, target_measure.cutoff, models))
     _LOG.info("planning the judgment of %d documents of %d runs, for %s", n, len(distributions), target_measure)
     plan = plan_judging(distributions, n, measure=str(target_measure), difference=difference, **options)
@@ -248,7 +248,7 @@ class LabelQuality(Shown):
         return self.summary
 
     def _line(self) -> str:
-        return f"{counted(len(self.summary), 'labeller')}, {int(self.summary['n'].sum()):,} labelled judgments"
+        return f"{count_text(len(self.summary), 'labeller')}, {int(self.summary['n'].sum()):,} labelled judgments"
 
     def _panels(self) -> Iterator[Panel]:
         yield Panel("Machine labels and human judgments", self.summary)
@@ -305,10 +305,10 @@ def label_quality(
     [['all grades', 0.67], ['1', 0.67]]
     """
     level = inference.level
-    judgments = target_of(qrels, None, None).judgments()
+    judgments = evaluation_target(qrels, None, None).judgments()
     machine = labels if isinstance(labels, MachineLabels) else MachineLabels(labels)
     machine.require_match(judgments)
-    frame = frames_of(machine, judgments)
+    frame = labelled_judgments(machine, judgments)
     parts = [_quality(name, frame[frame[name].notna()], judgments, level) for name in machine.names]
     if not sum(len(part.confusion) for part in parts):
         raise InputError("labels: no document has both a label and a judgment; label judged documents to compare them")
@@ -448,7 +448,7 @@ def corrected_scores(
             f"{odd.iloc[0]:g}; round probabilities first, or give them as evidence, score(..., data=Data(labels=))"
         )
     frame = frame.astype({"label": np.int64})[["qid", "docno", "label"]]
-    human = target_of(qrels, None, None)
+    human = evaluation_target(qrels, None, None)
     judged = set(human.topics)
     unlabelled = sorted(judged - set(frame["qid"].unique()))
     if unlabelled:

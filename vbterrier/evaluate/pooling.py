@@ -26,7 +26,7 @@ POOLS = ("query", "collection")
 _OF_CALL = ("intents", "tags", "rel", "normalise", "undefined")
 
 
-def reading_of(measures: Sequence[ir_measures.Measure]) -> str:
+def shared_parts(measures: Sequence[ir_measures.Measure]) -> str:
     """The coverage of intents with parts that all measures of a call over intents share."""
     readings = dict.fromkeys(measure["parts"] for measure in measures if isinstance(measure, CandidateMeasure))
     if len(readings) > 1:
@@ -34,7 +34,7 @@ def reading_of(measures: Sequence[ir_measures.Measure]) -> str:
     return str(next(iter(readings), "all"))
 
 
-def nil_of(measures: Sequence[ir_measures.Measure]) -> str:
+def shared_nil(measures: Sequence[ir_measures.Measure]) -> str:
     """The NIL intent of measures over the intents and tags of a call, which must not have their own."""
     intent_measures = [measure for measure in measures if isinstance(measure, IntentMeasure)]
     nil = {measure["nil"] for measure in intent_measures}
@@ -50,7 +50,7 @@ def nil_of(measures: Sequence[ir_measures.Measure]) -> str:
     return str(nil.pop()) if nil else ""
 
 
-def statistic_of(measure: ir_measures.Measure) -> Statistic:
+def replica_statistic(measure: ir_measures.Measure) -> Statistic:
     """The statistic that replicates a measure; similarities of intents have none."""
     if measure.params.get("similarities"):
         raise ParameterError(
@@ -72,19 +72,19 @@ def check_pool(pool: str, measures: Sequence[ir_measures.Measure], interval: str
             raise ParameterError(
                 f"pool='collection': {measure} has no pooled score; ask for ES, VB, VarPenalty or TopIntent"
             )
-        statistic_of(measure)
+        replica_statistic(measure)
 
 
 def pooled_moments(pool: str, measures: Sequence[ir_measures.Measure], interval: str) -> list[ir_measures.Measure]:
     """Return the measures of each query that pooled scores need, after :func:`check_pool`."""
     check_pool(pool, measures, interval)
-    return _moments_of(measures)
+    return _moment_measures(measures)
 
 
-def _moments_of(measures: Sequence[ir_measures.Measure]) -> list[ir_measures.Measure]:
+def _moment_measures(measures: Sequence[ir_measures.Measure]) -> list[ir_measures.Measure]:
     """Return ES, the standard deviation of the gains, and TopIntent for each cutoff and gain of the measures."""
-    kinds = dict.fromkeys(statistic_of(measure).kind for measure in measures)
-    shared = {"nil": nil_of(measures), "parts": reading_of(measures)}
+    kinds = dict.fromkeys(replica_statistic(measure).kind for measure in measures)
+    shared = {"nil": shared_nil(measures), "parts": shared_parts(measures)}
     return [
         measure(gain=gain, **shared, **options) @ cutoff if cutoff else measure(gain=gain, **shared, **options)
         for cutoff, gain in kinds
@@ -95,7 +95,7 @@ def _moments_of(measures: Sequence[ir_measures.Measure]) -> list[ir_measures.Mea
 def pooled_of_values(table: ScoreTable, measures: Sequence[ir_measures.Measure], names: Sequence[str]) -> PooledScores:
     """Return pooled scores from a table with the values of :func:`pooled_moments`."""
     qids = table.qids
-    moments = np.stack([table.rows(str(moment), names, qids) for moment in _moments_of(measures)], axis=1)
+    moments = np.stack([table.rows(str(moment), names, qids) for moment in _moment_measures(measures)], axis=1)
     success, spread, top = np.moveaxis(moments.reshape(len(names), -1, 3, len(qids)), 2, 0)
-    statistics = {str(measure): statistic_of(measure) for measure in measures}
+    statistics = {str(measure): replica_statistic(measure) for measure in measures}
     return PooledScores(np.stack([success, success**2 + spread**2, top], axis=2), list(names), statistics, qids)

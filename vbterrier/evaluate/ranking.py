@@ -10,22 +10,22 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, choice, excerpt, printable, require_system
-from vbterrier.evaluate.inputs import fitted_runs, loaded_runs, measure_with_distribution, target_of
-from vbterrier.frames.notebook import Panel, counted
+from vbterrier.evaluate.inputs import evaluation_target, fitted_runs, loaded_runs, measure_with_distribution
+from vbterrier.frames.notebook import Panel, count_text
 from vbterrier.frames.pictures import Bar, IntervalPicture
-from vbterrier.frames.queries import queries_of, sample_by, warn_of_weights
+from vbterrier.frames.queries import sample_by, selected_queries, warn_of_weights
 from vbterrier.frames.ranges import score_bounds
 from vbterrier.frames.results import Shown, measure_text, systems_line
 from vbterrier.kernels.mean_limits import drawn_errors, lower_limit, upper_limit
 from vbterrier.kernels.resample import stream
 from vbterrier.kernels.student_t import t_quantile
 from vbterrier.kernels.tolerances import REPLICA_ROUNDING
-from vbterrier.log import timed
+from vbterrier.log import log_elapsed
 from vbterrier.measures.target import Scoring
 from vbterrier.measures.unjudged import estimand
 from vbterrier.settings import Data, Execution, Inference, with_defaults
-from vbterrier.stats.comparisons import pairs_of
-from vbterrier.unjudged.estimated import Joint, joint_of
+from vbterrier.stats.comparisons import system_pairs
+from vbterrier.unjudged.estimated import Joint, joint_distribution
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -96,7 +96,7 @@ class SystemRanking(Shown):
     def _verdict(self) -> Iterator[str]:
         best, n = self.systems.iloc[0], len(self.systems)
         measure = measure_text(best["measure"], best.get("estimand", ""))
-        topics = counted(int(best["n_qids"]), "topic")
+        topics = count_text(int(best["n_qids"]), "topic")
         level = f"{100 * best['level']:g}% interval"
         mean = f"mean {best['mean']:.3f} ({level} {best['low']:.3f} to {best['high']:.3f})"
         rank = f"expected rank {best['expected_rank']:.2f} ({best['rank_low']:g} to {best['rank_high']:g})"
@@ -247,7 +247,7 @@ def rank_systems(
     if parsed["stat"] != "mean":
         raise ParameterError(f"{parsed}: rank_systems needs the scores themselves; leave out stat={parsed['stat']!r}")
     choice("uncertainty", uncertainty, UNCERTAINTY)
-    judged = target_of(qrels, None, None)
+    judged = evaluation_target(qrels, None, None)
     loaded = loaded_runs(runs, data.duplicates, data.system)
     if baseline is not None:
         require_system("baseline", baseline, loaded)
@@ -261,7 +261,7 @@ def rank_systems(
         )
     joint, shares = joint_scores(loaded, target, parsed, models)
     sample = _sample(data.queries, joint.topics, uncertainty)
-    with timed(_LOG, "ranked %s systems over %s topics: %s draws", len(loaded), len(target.topics), n_draws):
+    with log_elapsed(_LOG, "ranked %s systems over %s topics: %s draws", len(loaded), len(target.topics), n_draws):
         is_sampled = (len(target.topics) if sample is None else sample.n_units) > 1
         kinds = list(dict.fromkeys([uncertainty, "unjudged", *(["both"] if is_sampled else [])]))
         means, every = drawn_means(joint, kinds, n_draws, seed, progress=progress, sample=sample)
@@ -274,7 +274,7 @@ def rank_systems(
     columns = {"mean": drawn_scores.means, "low": low, "high": high, "expected_rank": drawn_scores.ranks.mean(axis=1)}
     columns |= {"rank_low": rank_low, "rank_high": rank_high}
     systems = pd.DataFrame({"name": drawn_scores.names, "measure": str(parsed), **columns})
-    named = pairs_of(drawn_scores.names, baseline)
+    named = system_pairs(drawn_scores.names, baseline)
     pairs = pd.DataFrame(named, columns=_PAIR)
     a, b = drawn_scores.places(pairs)
     tails = np.concatenate([equal_tails(gap, level) for gap in drawn_scores.gaps(a, b)], axis=1)
@@ -292,7 +292,7 @@ def rank_systems(
     return SystemRanking(systems.assign(**about), pairs.assign(**about), _rank_probabilities(drawn_scores))
 
 
-def distributions_of(
+def system_distributions(
     measure: UnjudgedMeasure,
     runs: Mapping[str, Run],
     target: EvaluationTarget,
@@ -309,9 +309,9 @@ def joint_scores(
     models: Mapping[str, EvidenceModel] | None = None,
 ) -> tuple[Joint, dict[str, float]]:
     """The joint distribution of scores, and the mean share of unjudged documents of each system."""
-    distributions = distributions_of(measure, runs, target, models)
+    distributions = system_distributions(measure, runs, target, models)
     shares = {name: float(each.judged.unjudged_share().mean()) for name, each in distributions.items()}
-    return joint_of(distributions), shares
+    return joint_distribution(distributions), shares
 
 
 @dataclass(frozen=True, eq=False)
@@ -357,7 +357,7 @@ def _queries_table(queries: Any, qids: Sequence[str]) -> pd.DataFrame | None:
     """The W frame of the topics, by id; ``None`` without one. Without topics, columns alone are checked."""
     if queries is None:
         return None
-    return queries_of(queries, qids, call="rank_systems", honoured=("weight", "cluster"))
+    return selected_queries(queries, qids, call="rank_systems", honoured=("weight", "cluster"))
 
 
 def _sample(queries: Any, topics: Sequence[str], uncertainty: str) -> SampledQueries | None:

@@ -12,16 +12,16 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, examples, warn
 from vbterrier.evaluate.inputs import require_spelling, warn_of_uneven_labels
-from vbterrier.evaluate.ranking import distributions_of
+from vbterrier.evaluate.ranking import system_distributions
 from vbterrier.evaluate.scores import scored_runs
 from vbterrier.evaluate.unjudged_shares import ESTIMATED
-from vbterrier.frames.notebook import counted
+from vbterrier.frames.notebook import count_text
 from vbterrier.frames.queries import sampled_queries
 from vbterrier.frames.systems import ONE
 from vbterrier.kernels.mean_limits import LEAST_CLUSTERS, LEAST_DF, Covariate, SampledQueries
 from vbterrier.measures.target import Scoring, warn_of_few_non_relevant
 from vbterrier.measures.text import measures_from
-from vbterrier.measures.unjudged import UnjudgedMeasure, estimand, models_of
+from vbterrier.measures.unjudged import UnjudgedMeasure, estimand, evidence_models
 from vbterrier.remedies import sampling_by_traffic
 from vbterrier.settings import Data
 from vbterrier.stats.noninferiority import (
@@ -36,9 +36,9 @@ from vbterrier.stats.noninferiority import (
     n_unseen,
     welch_p,
 )
-from vbterrier.unjudged.estimated import joint_of
+from vbterrier.unjudged.estimated import joint_distribution
 from vbterrier.unjudged.judge_next import plan_judging
-from vbterrier.unjudged.pool import labels_of
+from vbterrier.unjudged.pool import machine_labels
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -98,14 +98,14 @@ class ReleaseScores:
             warn_of_few_non_relevant([measure], target)
             models = self._models(measure)
             self.estimand = estimand(measure, models)
-            distributions = distributions_of(measure, runs, target, models)
+            distributions = system_distributions(measure, runs, target, models)
             self._scores = {name: each.mean for name, each in distributions.items()}
-            self._joint = joint_of(distributions)
+            self._joint = joint_distribution(distributions)
         else:
             rated_scores = scored_runs(runs, target, [measure], data=Data(on_topics="all", system=ONE)).table
             self._scores = dict(zip(runs, rated_scores.rows(str(measure), list(runs), target.topics), strict=True))
         self.depth = depth = measure.params.get("cutoff", _CUTOFF)
-        judged = {name: Scoring(target, run, depth).judged(depth) for name, run in runs.items()}
+        judged = {name: Scoring(target, run, depth).judged_top(depth) for name, run in runs.items()}
         self._shares = {name: cut.unjudged_share() for name, cut in judged.items()}
         if labels is not None:
             require_spelling("labels", labels.frame()["qid"].unique(), target.topics)
@@ -116,7 +116,7 @@ class ReleaseScores:
             warn(f"{measure} treats unjudged documents as non-relevant: {listed}; use ENDCG@{depth}, or judge them")
 
     def _models(self, measure: ir_measures.Measure) -> dict[str, EvidenceModel]:
-        return models_of([measure], self._runs, self._target, labels=self._labels, pool_cutoff=self._pool_cutoff)
+        return evidence_models([measure], self._runs, self._target, labels=self._labels, pool_cutoff=self._pool_cutoff)
 
     @cached_property
     def complete(self) -> ir_measures.Measure | None:
@@ -144,7 +144,7 @@ class ReleaseScores:
             interval = Limits(interval.mean, *ends[:, None])
             method += ", withheld: unjudged documents"
         elif pair.away[0] > 0:
-            interval = interval.widened(pair.away)
+            interval = interval.with_added_errors(pair.away)
             method += " and prediction"
         correlation, without = np.nan, np.nan
         if sample.covariate is not None:
@@ -158,6 +158,7 @@ class ReleaseScores:
         )
         decision = UNKNOWN if withheld else decision
         large = criteria.counts_losses
+        uncertain = sample.split_certain(differences[:, None])[2]
         return {
             "name": name, "baseline": baseline, "measure": str(self.measure), "estimand": self.estimand,
             "diff": float(diff), "counted": float(interval.mean[0]),
@@ -166,7 +167,7 @@ class ReleaseScores:
             "worst_loss": criteria.worst_loss, "low_full": _low_with_full_losses(pair),
             "correlation": correlation, "low_without": without,
             "misses_heavy": bool(sample.unsampled is None and np.ptp(sample.weights) > 0),
-            "n_effective": float(sample.drawn.moments(sample.split(differences[:, None])[2]).n_effective[0]),
+            "n_effective": float(sample.drawn_queries.moments(uncertain).n_effective[0]),
             "unseen": _unseen_share(pair),
             "decision": decision, "withheld": withheld, "margin": criteria.margin, "n_qids": len(places),
             "unjudged": shares[0], "unjudged_baseline": shares[1],
@@ -231,8 +232,8 @@ class ReleaseScores:
         for segment, qids in parts.items():
             places, sample = self._queries(qids, segment=segment)
             differences = self._pair(systems, places, sample, self._criteria).differences
-            _, left, rest = sample.split(differences[:, None])
-            of = sample.drawn.moments(rest)
+            _, left, rest = sample.split_certain(differences[:, None])
+            of = sample.drawn_queries.moments(rest)
             moments.append(
                 (float(sample.mean(differences[:, None])[0]), left**2 * float(of.variance[0]), float(of.df[0]))
             )
@@ -268,7 +269,7 @@ class ReleaseScores:
             differences[row] = scores[a] - scores[b]
         return differences
 
-    def undecided(
+    def explain_unknown(
         self, row: Mapping[Any, Any], qids: list[str], budget: int
     ) -> tuple[str, str, float, JudgingPlan | None]:
         """The reason of an UNKNOWN, its text, the queries needed (NaN if unknown), and the plan if ratings decide."""
@@ -281,7 +282,7 @@ class ReleaseScores:
             if likely >= _LIKELY and not row["withheld"]:
                 return RATINGS, f"ratings are needed: those {rated}", np.nan, plan
         if row["withheld"]:
-            return RATINGS, f"{_withheld(row)}; the ratings {rated}", np.nan, plan
+            return RATINGS, f"{_withheld_text(row)}; the ratings {rated}", np.nan, plan
         pair = self._pair(systems, places, sample, criteria)
         if shortage := _shortage(pair):
             return QUERIES, shortage, np.nan, None
@@ -294,8 +295,8 @@ class ReleaseScores:
         if needed is None:
             return TOO_CLOSE, f"{_too_close(row, criteria)}{instead}{also}", np.nan, None
         text = (
-            f"more queries are needed: about {_rounded(needed)} such as these would give PASS or FAIL with probability "
-            f"{SURE:g} (now {len(places)})"
+            f"more queries are needed: about {_rounded_count(needed)} such as these would give PASS or FAIL with "
+            f"probability {SURE:g} (now {len(places)})"
         )
         if criteria.sequential and rated:
             text += ", with all documents up to the cutoff rated"
@@ -312,12 +313,12 @@ class ReleaseScores:
             return 0.0, f"of unjudged documents have an unknown effect on {self.measure}: use ENDCG", None
         try:
             runs = {name: self._runs[name] for name in systems}
-            distributions = distributions_of(self.complete, runs, self._target, self._models(self.complete))
+            distributions = system_distributions(self.complete, runs, self._target, self._models(self.complete))
         except InputError as error:
             warn(f"no list of documents to judge next: {error}")
             return 0.0, "of unjudged documents cannot be predicted", None
         n_draws = _FEW_DRAWS if criteria.sequential else _N_DRAWS
-        draws = self._draws(joint_of(distributions), systems, places, n_draws)
+        draws = self._draws(joint_distribution(distributions), systems, places, n_draws)
         decided = decisions(replace(criteria, n_resamples=1), draws, sample)
         passed, failed = decided.count(PASS) / n_draws, decided.count(FAIL) / n_draws
         means = sample.mean(draws)
@@ -327,7 +328,7 @@ class ReleaseScores:
         plan = plan_judging(distributions, budget, level=1 - self._criteria.tail, **about)
         text = (
             f"of {'all ' if plan.n_unjudged > 1 else ''}"
-            f"{counted(plan.n_unjudged, 'unjudged document')} would change the difference by up to {reach:.4f} "
+            f"{count_text(plan.n_unjudged, 'unjudged document')} would change the difference by up to {reach:.4f} "
             f"({_REACH:.0%} of predictions) and give PASS or FAIL with probability {passed + failed:.0%}"
             + (f" (PASS {passed:.0%}, FAIL {failed:.0%})" if passed + failed >= _LIKELY else "")
         )
@@ -353,7 +354,7 @@ def _depends_on_unjudged(decision: str, interval: Limits, shares: Sequence[float
     return bool(interval.high[0] + reach >= -criteria.margin and not fails_by_losses)
 
 
-def _withheld(row: Mapping[Any, Any]) -> str:
+def _withheld_text(row: Mapping[Any, Any]) -> str:
     """The text for a decision that may be due to unjudged documents."""
     return (
         f"{row['unjudged']:.0%} of the documents of {row['name']} and {row['unjudged_baseline']:.0%} of those of "
@@ -368,7 +369,7 @@ def _low_with_full_losses(pair: SampledPair) -> float:
     if worst is None or worst == -least or not np.isfinite(least):
         return np.nan
     full = replace(pair, criteria=replace(pair.criteria, worst=None))
-    return float(full.limits().widened(pair.away).low[0])
+    return float(full.limits().with_added_errors(pair.away).low[0])
 
 
 def _shortage(pair: SampledPair) -> str:
@@ -380,16 +381,15 @@ def _shortage(pair: SampledPair) -> str:
         return f"more clusters are needed: at least {LEAST_CLUSTERS}, {n_clusters} now"
     if sample.unsampled is not None and (sample.weights <= sample.unsampled[0]).sum() < LEAST_DF:
         return (
-            f"the rated queries weigh more than the {counted(len(sample.unsampled), 'unrated query')} of the table: "
+            f"the rated queries weigh more than the {count_text(len(sample.unsampled), 'unrated query')} of the table: "
             f"rate a random sample of these as well, at least {LEAST_DF}"
         )
-    if np.ptp(sample.drawn.weights) > 0:
-        of = sample.drawn.moments(sample.split(pair.differences[:, None])[2])
+    if np.ptp(sample.drawn_queries.weights) > 0:
+        of = sample.drawn_queries.moments(sample.split_certain(pair.differences[:, None])[2])
         if of.df[0] < LEAST_DF:
             worth = max(round(float(of.n_effective[0])), 1)
-            return (
-                f"by their weights, {counted(n, 'query')} count as {worth}; sample by traffic ({sampling_by_traffic()})"
-            )
+            counts = f"by their weights, {count_text(n, 'query')} count as {worth}"
+            return f"{counts}; sample by traffic ({sampling_by_traffic()})"
     return ""
 
 
@@ -398,7 +398,7 @@ def _unseen_share(pair: SampledPair) -> float:
     criteria, sample = pair.criteria, pair.sample
     if criteria.sequential or criteria.guarantee == ANY:
         return np.nan
-    rest, left = sample.drawn, 1.0 if sample.certain is None else float(1 - sample.certain.sum())
+    rest, left = sample.drawn_queries, 1.0 if sample.certain is None else float(1 - sample.certain.sum())
     n = n_unseen(rest, rest.moments(np.zeros((len(rest.weights), 1))), criteria.tails[0])
     return float(left * (1 - criteria.tails[0] ** (1 / n[0])))
 
@@ -418,13 +418,13 @@ def _if_drawn_by_traffic(row: Mapping[Any, Any], pair: SampledPair) -> tuple[str
     which = extrapolated if sample.unsampled is None else "unrated queries of the table"
     text = (
         f"unequal weights: up to {row['unseen']:.1%} of the weight may be {which} without one among the "
-        f"{counted(n, 'query')}, and may lose {criteria.worst_loss:g}, where margin {criteria.margin:g} permits "
+        f"{count_text(n, 'query')}, and may lose {criteria.worst_loss:g}, where margin {criteria.margin:g} permits "
         f"{criteria.margin / criteria.worst_loss:.1%}; sample by traffic ({sampling_by_traffic()})"
     )
     if needed is not None:
-        text += f": about {_rounded(needed)} queries decide with a probability of {SURE:g}"
+        text += f": about {_rounded_count(needed)} queries decide with a probability of {SURE:g}"
     if (head := _heaviest_to_rate(sample, criteria)) is not None and head <= n:
-        text += f"; or rate the {counted(head, 'heaviest unrated query')} as well"
+        text += f"; or rate the {count_text(head, 'heaviest unrated query')} as well"
     if (worst := pair.passing_worst_loss()) >= criteria.margin:
         text += f"; these queries pass with a worst loss up to {math.floor(worst * 1e3) / 1e3:g}"
     return text, np.nan if needed is None else float(needed)
@@ -447,7 +447,7 @@ def _plain(measure: ir_measures.Measure) -> str:
     return {estimate: f"{name}{params}" for name, estimate in ESTIMATED.items()}.get(measure.NAME, str(measure))
 
 
-def covariates_of(
+def pair_covariates(
     kind: str | None,
     pairs: list[tuple[str, str]],
     runs: Mapping[str, Any],
@@ -465,7 +465,7 @@ def covariates_of(
         column = table["covariate"].dropna()
         columns = dict.fromkeys(pairs, column)
     else:
-        judges = labels_of(labels)
+        judges = machine_labels(labels)
         if judges is None:
             raise InputError("covariate='labels': wanted labels of one machine, as Data(labels=...)")
         frame = judges.frame()
@@ -517,7 +517,7 @@ def _instead(row: Mapping[Any, Any], pair: SampledPair) -> str:
 
 def _too_close(row: Mapping[Any, Any], criteria: Criteria) -> str:
     """The text for releases whose difference is too close to the margin, or of too many large losses."""
-    most = counted(max(10 * row["n_qids"], 1000), "query")
+    most = count_text(max(10 * row["n_qids"], 1000), "query")
     if criteria.counts_losses and row["low"] > -criteria.margin:
         return (
             f"too close: {row['losses']:.1%} of queries lose more than {criteria.large_loss:g}, and up to "
@@ -529,7 +529,7 @@ def _too_close(row: Mapping[Any, Any], criteria: Criteria) -> str:
     )
 
 
-def _rounded(n: int) -> str:
+def _rounded_count(n: int) -> str:
     """A number of queries rounded up to two digits."""
     unit = 10 ** max(len(str(n)) - 2, 0)
     return f"{math.ceil(n / unit) * unit:,}"

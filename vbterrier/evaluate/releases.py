@@ -20,19 +20,19 @@ from vbterrier.errors import (
     whole,
 )
 from vbterrier.evaluate.inputs import (
+    evaluation_target,
     is_path,
     named_runs,
     require_scale,
     require_spelling,
-    target_of,
 )
-from vbterrier.evaluate.release_scores import COVARIATES, ReleaseScores, covariates_of
+from vbterrier.evaluate.release_scores import COVARIATES, ReleaseScores, pair_covariates
 from vbterrier.evaluate.value_tables import require_means
 from vbterrier.frames.answer import Caveat, Finding, sentence
 from vbterrier.frames.columns import QRELS
-from vbterrier.frames.contracts import frame_of, in_units, is_nested_table, require
+from vbterrier.frames.contracts import in_units, is_nested_table, pandas_frame, require
 from vbterrier.frames.files.rated_lists import RatedList, read_rated_list, write_rated_list
-from vbterrier.frames.notebook import Panel, counted
+from vbterrier.frames.notebook import Panel, count_text
 from vbterrier.frames.pictures import Bar, IntervalPicture, Rule
 from vbterrier.frames.queries import queries_frame
 from vbterrier.frames.ranges import require_difference, score_bounds
@@ -40,15 +40,15 @@ from vbterrier.frames.ranking import checked_run
 from vbterrier.frames.results import Shown, measure_text
 from vbterrier.frames.score_table import refuse_ratios
 from vbterrier.frames.systems import named_once
-from vbterrier.log import timed
-from vbterrier.measures.target import aligned
+from vbterrier.log import log_elapsed
+from vbterrier.measures.target import align_topics
 from vbterrier.measures.text import measures_from, require_proportional
 from vbterrier.measures.unjudged import UnjudgedMeasure, require_use
 from vbterrier.remedies import sampling_by_traffic
 from vbterrier.settings import Data, Inference, Options, with_defaults
 from vbterrier.stats.inverted_intervals import spent_level
 from vbterrier.stats.noninferiority import ANY, BOTH, FAIL, GUARANTEES, PASS, UNKNOWN, Criteria
-from vbterrier.unjudged.pool import labels_of
+from vbterrier.unjudged.pool import machine_labels
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -216,7 +216,7 @@ class ReleaseGate(Shown):
     def _headline(self, row: Mapping[Any, Any]) -> str:
         """The meaning of a decision for one baseline and measure, with the margin."""
         claim = f"at most {row['margin']:g} worse than {printable(row['baseline'])} by {_measure(row)}"
-        name, queries = printable(row["name"]), counted(int(row["n_qids"]), "query")
+        name, queries = printable(row["name"]), count_text(int(row["n_qids"]), "query")
         how = f"{_difference(row)}, {queries}"
         if row["decision"] == PASS:
             return f"{name} is {claim}: {how}"
@@ -236,7 +236,7 @@ class ReleaseGate(Shown):
         for row in self.excluded.to_dict("records"):
             some = f" ({row['examples']})" if row["examples"] else ""
             plural, _, rest = row["reason"].partition(" ")
-            reason = f"{counted(row['n'], _SINGULAR[plural])} {rest}"
+            reason = f"{count_text(row['n'], _SINGULAR[plural])} {rest}"
             yield Caveat("Left out", f"{reason}{some}.", serious=False)
         if self.pairs["misses_heavy"].any():
             yield Caveat("Weights", _HEAVY.format(sampling_by_traffic()), serious=True)
@@ -506,9 +506,9 @@ def release_gate(
     joint draws of the grades of unjudged documents, times a normal quantile; likewise for π. With unequal weights, the
     number of queries in limits is ``(1 - ξ) Σw/max w``, with the index ξ of the tail of weights, or that at which as
     large a share of the known population has no sampled query
-    (:meth:`vbterrier.kernels.mean_limits.SampledQueries.unseen`). Without any spread, limits of Δ are ``Δ ± B (1 - (1 -
-    level)^(1/n))`` with the worst loss B: for two equal systems and the margin .02, PASS needs 149 queries. FAIL has
-    two tests, so its limits have the level ``1 - (1 - level)/2`` by default.
+    (:meth:`vbterrier.kernels.mean_limits.SampledQueries.unseen_share`). Without any spread, limits of Δ are
+    ``Δ ± B (1 - (1 - level)^(1/n))`` with the worst loss B: for two equal systems and the margin .02, PASS needs 149
+    queries. FAIL has two tests, so its limits have the level ``1 - (1 - level)/2`` by default.
 
     Ratings are the reason of an UNKNOWN if those of all unjudged documents, drawn from the model, decide with a
     probability of at least .1; otherwise more queries are, if ten times as many, or 1,000, resampled from these, decide
@@ -549,9 +549,9 @@ def release_gate(
     }
     if unit != 1:
         require_proportional(list(margins))
-    ratings = read_rated_list(qrels, scale=scale, unit=unit) if is_path(qrels) else _rated(qrels, scale, unit)
+    ratings = read_rated_list(qrels, scale=scale, unit=unit) if is_path(qrels) else _rated_list(qrels, scale, unit)
     newest, others = (
-        list(named_runs(_named(runs, which), system=data.system, extra=False).items())
+        list(named_runs(_wrap_single_run(runs, which), system=data.system, extra=False).items())
         for runs, which in ((new, "new"), (baseline, "baseline"))
     )
     if len(newest) != 1 or not others:
@@ -559,22 +559,22 @@ def release_gate(
     tables = named_once([*newest, *others])
     loaded = {name: checked_run(name, table, duplicates) for name, table in tables.items()}
     every = None if data.queries is None else queries_frame(data.queries).set_index("qid")
-    rated = target_of(ratings.labels, None, None)
+    rated = evaluation_target(ratings.labels, None, None)
     queries, notes = _queries(rated.topics, every, loaded)
-    unrated = _unrated(every, rated.topics)
+    unrated = _unrated_queries(every, rated.topics)
     _check_sampling(options, queries)
     pairs = [(newest[0][0], name) for name, _ in others]
     covariates = {
-        each: covariates_of(options.covariate, pairs, tables, each, labels, every, queries) for each in margins
+        each: pair_covariates(options.covariate, pairs, tables, each, labels, every, queries) for each in margins
     }
     loaded = {name: run.only(set(queries.index)) for name, run in loaded.items()}
     # Scores of other measures come with the warnings of their own evaluation.
-    target, loaded = aligned(rated.only(queries.index), loaded, "all", warns=isinstance(main, UnjudgedMeasure))
+    target, loaded = align_topics(rated.only(queries.index), loaded, "all", warns=isinstance(main, UnjudgedMeasure))
     constants: dict[str, Any] = {"guarantee": options.guarantee, "look": options.look}
     constants |= {"n_resamples": n_resamples, "seed": seed, "level": level}
-    with timed(_LOG, "decided on %s over %s queries", newest[0][0], len(queries)):
+    with log_elapsed(_LOG, "decided on %s over %s queries", newest[0][0], len(queries)):
         # Labels are evidence about unjudged documents, or a covariate.
-        evidence = labels_of(labels) if options.covariate != "labels" else None
+        evidence = machine_labels(labels) if options.covariate != "labels" else None
         releases = [
             ReleaseScores(
                 target, loaded, each, queries, evidence, criteria[each], covariates[each], pool_cutoff, unrated
@@ -582,7 +582,7 @@ def release_gate(
             for each in margins
         ]
         require_use([each.complete or each.measure for each in releases], pool_cutoff=pool_cutoff)
-        decided, single = _decided(releases, pairs, target.topics, queries, constants, budget)
+        decided, single = _decide_gate(releases, pairs, target.topics, queries, constants, budget)
     notes.append(("segments with fewer than two queries, or draws, without limits", single))
     excluded = [(reason, len(ids), examples(ids)) for reason, ids in notes if ids]
     if ratings.n_unrated:
@@ -650,7 +650,7 @@ def _check_sampling(options: GateOptions, queries: pd.DataFrame) -> None:
         raise ParameterError(f"covariate={options.covariate!r} and {by or 'drawn queries'}: wanted one of them")
 
 
-def _decided(
+def _decide_gate(
     releases: list[ReleaseScores],
     names: list[tuple[str, str]],
     topics: list[str],
@@ -671,7 +671,7 @@ def _decided(
             row = {**release.row(*pair, topics, len(names)), "role": role, **constants}
             reason: tuple[str, str, float, JudgingPlan | None] = ("", "", np.nan, None)
             if row["decision"] == UNKNOWN:
-                reason = release.undecided(row, topics, budget)
+                reason = release.explain_unknown(row, topics, budget)
             rows.append({**row, "reason": reason[0], "advice": reason[1], "n_needed": reason[2]})
             plans += [reason[3].documents] if reason[3] is not None and role == "decision" else []
             n_tests = len(names) * len(parts)
@@ -710,20 +710,20 @@ def _losses(
     return every, pd.concat(tops, ignore_index=True) if tops else pd.DataFrame(columns=_OF_RANKINGS)
 
 
-def _named(runs: Any, name: str) -> Any:
+def _wrap_single_run(runs: Any, name: str) -> Any:
     """Runs by name; a single frame has the name of its parameter."""
     return {name: runs} if hasattr(runs, "columns") or is_nested_table(runs) else runs
 
 
-def _rated(qrels: Any, scale: tuple[int, int] | None, unit: float) -> RatedList:
-    frame = frame_of(qrels, "qrels", QRELS)
+def _rated_list(qrels: Any, scale: tuple[int, int] | None, unit: float) -> RatedList:
+    frame = pandas_frame(qrels, "qrels", QRELS)
     require(frame, ("qid", "docno", "label"), "qrels")
     require_scale(frame, scale, "qrels")
     require_spelling("qrels", frame["qid"].astype(str).unique())
     return RatedList(frame if unit == 1 else in_units(frame, unit))
 
 
-def _unrated(table: pd.DataFrame | None, rated: list[str]) -> pd.DataFrame | None:
+def _unrated_queries(table: pd.DataFrame | None, rated: list[str]) -> pd.DataFrame | None:
     """Weights and segments of the queries that are not rated; ``None`` if their weights are unknown or all 0."""
     if table is None or "weight" not in table.columns or "drawn" in table.columns or "cluster" in table.columns:
         return None

@@ -10,16 +10,16 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, choice, examples, warn, whole
 from vbterrier.evaluate.inputs import run_of_system
-from vbterrier.evaluate.pooling import nil_of, statistic_of
+from vbterrier.evaluate.pooling import replica_statistic, shared_nil
 from vbterrier.evaluate.retagging import RerunTagger
-from vbterrier.execution.parallel import mapped
+from vbterrier.execution.parallel import map_items
 from vbterrier.frames.contracts import require
 from vbterrier.frames.pipelines import is_pipeline
 from vbterrier.frames.ranking import places
 from vbterrier.intents.coverage import Intents, Tags, cover
 from vbterrier.intents.parts import PARTS
 from vbterrier.kernels.resample import stream
-from vbterrier.log import tracked
+from vbterrier.log import tracked_items
 from vbterrier.measures.intents import IntentMeasure
 from vbterrier.measures.target import deepest
 from vbterrier.stats.gold_scores import RetrievedPairs, gold_scores
@@ -43,7 +43,7 @@ RERUN, FIXED = "run again", "fixed"
 GOLD_TAGS = "gold tags (tagger model)"
 
 
-def replicas_of(
+def intent_replicas(
     runs: Mapping[str, Run],
     intents: pd.DataFrame,
     tags: pd.DataFrame,
@@ -71,10 +71,10 @@ def replicas_of(
     # Variants may have parts that were resolved in the tags.
     frame = with_variants(intents, perturbations).drop(columns=[] if together else PARTS, errors="ignore")
     candidates = Intents(frame, together=together)
-    all_tags, cutoff, nil = Tags(tags), deepest(intent_measures), nil_of(intent_measures)
+    all_tags, cutoff, nil = Tags(tags), deepest(intent_measures), shared_nil(intent_measures)
 
-    def matched(run: Run, own_tags: Tags = all_tags) -> Matches:
-        return matches_of(cover(run, candidates, own_tags, cutoff, nil=nil), run)
+    def run_matches(run: Run, own_tags: Tags = all_tags) -> Matches:
+        return coverage_matches(cover(run, candidates, own_tags, cutoff, nil=nil), run)
 
     taggings = list(map(Tags, retagged)) or [all_tags]
     # The variants that runs and tags belong to: one for each of its frames and each tagging, then the given queries.
@@ -82,12 +82,12 @@ def replicas_of(
     matches: dict[str, Matches | list[Matches]] = {}
     for name, run in runs.items():
         if name not in reruns and not len(retagged):
-            matches[name] = matched(run)
+            matches[name] = run_matches(run)
             continue
         rankings = reruns.get(name, [run] * n_frames)
-        of_rankings = {id(one): [matched(one, own_tags) for own_tags in taggings] for one in rankings}
-        matches[name] = [*(one for each in rankings for one in of_rankings[id(each)]), matched(run)]
-    statistics = list(dict.fromkeys(map(statistic_of, intent_measures)))
+        of_rankings = {id(one): [run_matches(one, own_tags) for own_tags in taggings] for one in rankings}
+        matches[name] = [*(one for each in rankings for one in of_rankings[id(each)]), run_matches(run)]
+    statistics = list(dict.fromkeys(map(replica_statistic, intent_measures)))
     computed = list(dict.fromkeys([*statistics, *(moment_statistics(statistics) if pooled else [])]))
     made = replicate(frame, matches, perturbations, computed, n_replicas=n_replicas, seed=seed, progress=progress)
     every, made = made, made.only(statistics)
@@ -96,8 +96,8 @@ def replicas_of(
     options = dict[str, Any](level=level, method=method)
     intervals = made.intervals(**options, left_out=without)
     if pooled:
-        intervals = every.pooled(statistics).intervals(**options).assign(n_qids=len(made.topics))
-    names = {str(statistic_of(measure)): str(measure) for measure in intent_measures}
+        intervals = every.pool_queries(statistics).intervals(**options).assign(n_qids=len(made.topics))
+    names = {str(replica_statistic(measure)): str(measure) for measure in intent_measures}
     tables = [intervals, made.frame(**options, left_out=without)]
     for at, table in enumerate(tables):
         lists = np.where(table["name"].isin(list(reruns)), RERUN, FIXED)
@@ -105,7 +105,7 @@ def replicas_of(
     return made, tables[0], tables[1]
 
 
-def matches_of(coverage: Coverage, run: Run) -> Matches:
+def coverage_matches(coverage: Coverage, run: Run) -> Matches:
     """The matches of a run, each with its document."""
     intents = coverage.intents
     topic = places(intents.topics, run.topics)[intents.topic[coverage.intent]]
@@ -116,7 +116,7 @@ def matches_of(coverage: Coverage, run: Run) -> Matches:
         coverage.rank,
         coverage.weight,
         docno=run.docno.take(rows),
-        known=coverage.known,
+        known=coverage.known_document_counts,
         nil=nil,
         until=None if nil is None else coverage.first_tagged[intents.topic[nil]],
     )
@@ -137,7 +137,7 @@ def gold_intervals(
     """Estimates of mean scores under gold tags, with intervals, as C with the values of another C frame."""
     intent_measures = [measure for measure in measures if isinstance(measure, IntentMeasure)]
     graded = [str(measure) for measure in intent_measures if measure.params.get("gain") == "dcg"]
-    if graded or nil_of(intent_measures):
+    if graded or shared_nil(intent_measures):
         raise ParameterError(
             f"tagger_model= estimates binary gains without NIL; evaluate "
             f"{examples(graded or map(str, intent_measures))} in a separate call"
@@ -148,7 +148,11 @@ def gold_intervals(
     ordered = intents.assign(_qid=intents["qid"].astype(str), _entity=intents["entity_id"].astype(str))
     candidates = Intents(ordered.sort_values(["_qid", "_entity"], ignore_index=True))
     frames = {"tags": Tags(tags), "model": Tags(model.tags), "gold": Tags(model.gold)}
-    statistics, depth, tables = [statistic_of(measure) for measure in intent_measures], deepest(intent_measures), []
+    statistics, depth, tables = (
+        [replica_statistic(measure) for measure in intent_measures],
+        deepest(intent_measures),
+        [],
+    )
     for name, run in runs.items():
         pairs = _retrieved_pairs(name, run, candidates, frames, set(model.labelled["docno"].unique()), depth)
         estimates, draws = gold_scores(pairs, statistics, n_replicas=n_replicas, seed=seed)
@@ -223,13 +227,13 @@ class Paraphrases:
         self, pipeline: Any, intents: pd.DataFrame, topics: pd.DataFrame, *, progress: bool
     ) -> tuple[Variants, list[pd.DataFrame]]:
         """Candidates of the queries and of each wording, and the topics of each; given intents are those of all."""
-        worded = self._worded(topics)
+        worded = self._wording_rows(topics)
         number = worded.groupby("qid", sort=False).cumcount()
         rounds = [worded[number == n] for n in range(int(number.max()) + 1)]
         others = [name for name in topics.columns if name not in worded.columns]
         inputs = [topics, *(topics[["qid", *others]].merge(some, on="qid") for some in rounds)]
         frames = [intents]
-        for some in tracked(inputs[1:], "linking paraphrases", shown=progress):
+        for some in tracked_items(inputs[1:], "linking paraphrases", shown=progress):
             of_query = intents[intents["qid"].isin(some["qid"].unique())]
             frames.append(pipeline.transform(some) if is_pipeline(pipeline) else of_query)
         nonempty = [place for place, frame in enumerate(frames) if len(frame)]
@@ -237,7 +241,7 @@ class Paraphrases:
         _warn_without_candidates(self, inputs[1:], frames[1:])
         return made, [inputs[place] for place in nonempty]
 
-    def _worded(self, topics: pd.DataFrame) -> pd.DataFrame:
+    def _wording_rows(self, topics: pd.DataFrame) -> pd.DataFrame:
         """One row per wording, without empty and duplicated texts and the query itself."""
         if is_pipeline(self.source):
             worded = self.source.transform(topics)
@@ -328,7 +332,7 @@ class RerunPipeline:
         """Candidates of each replica."""
         pipeline = self.transformer if self.transformer is not None else pipeline
         inputs = _replica_topics(topics, n_replicas, seed, "rerun")
-        frames = [pipeline.transform(some) for some in tracked(inputs, "running again", shown=progress)]
+        frames = [pipeline.transform(some) for some in tracked_items(inputs, "running again", shown=progress)]
         made = Variants(frames, order="turn")
         _warn_without_candidates(self, inputs, frames)
         return made
@@ -477,7 +481,7 @@ def _results(
             ) from error
     items = [(pipeline, some) for pipeline in pipelines.values() for some in inputs]
     shown = progress and len(items) > 1
-    results = list(mapped(_result, items, n_jobs=n_jobs, progress=shown, description="running systems"))
+    results = list(map_items(_result, items, n_jobs=n_jobs, progress=shown, description="running systems"))
     return {name: results[at * len(inputs) : (at + 1) * len(inputs)] for at, name in enumerate(pipelines)}
 
 

@@ -18,9 +18,9 @@ from vbterrier.errors import ParameterError, agreeing, examples, excerpt, warn
 from vbterrier.evaluate.grids import (
     GridOptions,
     GridResult,
-    combined,
     grid_items,
     grid_results,
+    parameter_combinations,
     rankings_fingerprint,
     texts_fingerprint,
 )
@@ -28,7 +28,7 @@ from vbterrier.evaluate.inputs import input_table, loaded_runs
 from vbterrier.execution.checkpoint import Journal, rows_fingerprint
 from vbterrier.frames.entity_coverage import warn_of_other_ids
 from vbterrier.frames.files.reading import read_qrels
-from vbterrier.frames.ids import ids_of, integers_of, require_same_kind
+from vbterrier.frames.ids import column_ids, column_integers, require_same_kind
 from vbterrier.frames.ranges import score_bounds
 from vbterrier.frames.ranking import Run, loaded_run, run_places
 from vbterrier.frames.score_table import refuse_ratios
@@ -36,7 +36,7 @@ from vbterrier.measures.base import Measure, evaluate
 from vbterrier.measures.external import external_values
 from vbterrier.measures.target import EvaluationTarget, warn_of_few_non_relevant
 from vbterrier.measures.text import distinct_measures
-from vbterrier.measures.unjudged import Estimated, draw_models, estimand, models_of, needs_model
+from vbterrier.measures.unjudged import Estimated, draw_models, estimand, evidence_models, needs_model
 from vbterrier.settings import Execution, Inference, with_defaults
 from vbterrier.stats.topic_intervals import N_RESAMPLES, topics_intervals
 
@@ -96,7 +96,7 @@ class Configuration:
         return f"{self.family}({', '.join(f'{name}={value!r}' for name, value in self.parameters)}) on {self.entities}"
 
     @property
-    def shared(self) -> tuple[Any, ...]:
+    def evidence_key(self) -> tuple[Any, ...]:
         """Key of configurations that combine the same evidence."""
         cheap = FAMILIES[self.family].CHEAP if self.family != POOL else ()
         kept = tuple((name, value) for name, value in self.parameters if name not in cheap)
@@ -184,16 +184,18 @@ class RerankContext:
         if configuration.family == POOL:
             return self.documents.score
         stage = reranker(configuration.family, dict(configuration.parameters), self.resources)
-        observed = self._once("observed", configuration.shared, lambda: self._observed(stage, configuration.entities))
+        observed = self._once(
+            "observed", configuration.evidence_key, lambda: self._match_entities(stage, configuration.entities)
+        )
         return stage.scores(self.documents, observed)
 
-    def _observed(self, stage: Reranker, entities: str) -> Any:
+    def _match_entities(self, stage: Reranker, entities: str) -> Any:
         run, kind = self.runs[entities], type(stage).__name__
         pool, cutoff = self.documents.pool, stage.cutoff
         top = self._once("listed", (entities, cutoff), lambda: TopEntities.of(pool, run, cutoff))
         # Depends on the documents alone: shared by all configurations of a family that read the same column.
-        prepared = self._once(kind, getattr(stage, "field", None), lambda: stage.prepared(self.documents))
-        return stage.observed(top, prepared)
+        prepared = self._once(kind, getattr(stage, "field", None), lambda: stage.prepare_documents(self.documents))
+        return stage.match_entities(top, prepared)
 
     def _once(self, name: str, key: Hashable, make: Callable[[], Any]) -> Any:
         """The stored value of this name if its key is the same, otherwise a new value."""
@@ -212,7 +214,7 @@ def inputs_fingerprint(context: RerankContext) -> str:
     texts = resources["texts"] or {}
     described = [entity_id for entity_id in ids if entity_id in texts]
     qrels, run, frame = context.qrels, documents.run, documents.run.frame
-    qid, docno = (ids_of(qrels[name], f"qrels column {name!r}").fingerprints for name in ("qid", "docno"))
+    qid, docno = (column_ids(qrels[name], f"qrels column {name!r}").fingerprints for name in ("qid", "docno"))
     columns = sorted(set(map(str, frame.columns)).difference(_KEYS))
     fields = [name for name in columns if all(isinstance(value, str) for value in frame[name])]
     parts = [
@@ -220,7 +222,7 @@ def inputs_fingerprint(context: RerankContext) -> str:
         *(f"{name}: {model.digest}" for name, model in context.models.items()),
         rows_fingerprint([topic, pool.docno.fingerprints, documents.score]),
         rows_fingerprint([topic[pool.document], pool.docno.fingerprints[pool.document], entity, pool.weight]),
-        rows_fingerprint([qid, docno, integers_of(qrels["label"], "qrels column 'label'")]),
+        rows_fingerprint([qid, docno, column_integers(qrels["label"], "qrels column 'label'")]),
         *(
             f"{name}: {rows_fingerprint([run.topic_ids.fingerprints[run.topic], run.docno.fingerprints, run.score])}"
             for name, run in sorted(context.runs.items())
@@ -331,7 +333,7 @@ def rerank_grid(
     every = configurations(grid, list(runs), resources)
     # Rerankings have the documents of the pool.
     warn_of_few_non_relevant(reported, target)
-    models = models_of(reported, {POOL: documents}, target, pool_cutoff=_depth(reported, documents))
+    models = evidence_models(reported, {POOL: documents}, target, pool_cutoff=_depth(reported, documents))
     draw_models(reported, models)
     context = RerankContext(links, documents.only(target.topics), runs, judged, reported, resources, models)
     journal = Journal(path, inputs_fingerprint(context))
@@ -363,7 +365,7 @@ def lacking_resources(documents: Run, embeddings: Any) -> dict[str, str]:
 def without(grid: Mapping[str, Any], lacking: Mapping[str, str]) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return the families of a default grid whose resources are given, and the names of the others, with a warning."""
     n, n_lost = (
-        sum(len(list(combined(values))) for family, values in grid.items() if family in families)
+        sum(len(list(parameter_combinations(values))) for family, values in grid.items() if family in families)
         for families in (grid, lacking)
     )
     if n_lost:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from vbterrier.errors import ParameterError, warn, whole
 from vbterrier.evaluate.inputs import documents_to_tag, tagging_stage
 from vbterrier.kernels.resample import stream
-from vbterrier.log import tracked
+from vbterrier.log import tracked_items
 from vbterrier.stats.variants import Variants
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class RerunTagger:
     ) -> list[pd.DataFrame]:
         """Return the tags of each run of the tagger; ``first`` are those of the first one."""
         stage = tagging_stage(tagger)
-        again = None if stage is None else stage.uncached()
+        again = None if stage is None else stage.without_cache()
         if again is None:
             raise ParameterError(
                 f"{self}: tags that are given, or document ids, are the same in each run; give the tagger, as "
@@ -88,7 +88,7 @@ class RerunTagger:
         distinct, place = keys.drop_duplicates(), keys.map({key: at for at, key in enumerate(keys.unique())})
         seeds = [stream(seed, key, "tagger").integers(2**31, size=self.n_runs).tolist() for key in distinct]
         made = [first]
-        for b in tracked(range(self.n_runs), "tagging again", shown=progress):
+        for b in tracked_items(range(self.n_runs), "tagging again", shown=progress):
             replica_seeds = [of_document[b] for of_document in seeds]
             made.append(again.tags(documents.assign(replica=b, seed=[replica_seeds[at] for at in place])))
         if all(map(_key(first).equals, map(_key, made[1:]))):

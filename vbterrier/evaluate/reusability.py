@@ -8,13 +8,13 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, agreeing, examples, nearest
 from vbterrier.evaluate.collection_scores import Collection, evaluated_collection, ranked_systems
-from vbterrier.evaluate.inputs import input_table, quietly, target_of
+from vbterrier.evaluate.inputs import evaluation_target, input_table, quietly
 from vbterrier.frames.contracts import is_frame
 from vbterrier.frames.files.reading import read_groups
-from vbterrier.log import tracked
+from vbterrier.log import tracked_items
 from vbterrier.measures.unjudged import Estimated
 from vbterrier.stats.comparisons import share_letter
-from vbterrier.unjudged.evidence import evidence_of
+from vbterrier.unjudged.evidence import collect_evidence
 from vbterrier.unjudged.incomplete import leave_group_out
 from vbterrier.unjudged.model import DEPTH
 from vbterrier.unjudged.selection import pool_depth
@@ -68,16 +68,16 @@ def reusability(
         runs = {name: each.runs[name] for name in names}
         frames = {run: each.runs[name].frame for run, name in system_of.items()}
         reduced.append(leave_group_out(frames, each.target.frame, groups=groups, cutoff=depth or cutoff))
-        evidence = evidence_of(runs, each.target.judgments(), cutoff, max(DEPTH, cutoff))
+        evidence = collect_evidence(runs, each.target.judgments(), cutoff, max(DEPTH, cutoff))
         depths.append(pool_depth(evidence) if has_pool else None)
     rows: list[tuple[Any, ...]] = []
     by_name = table.set_index("name")
     n_groups = len(set(groups.values()))
-    for parts in tracked(zip(*reduced, strict=True), "groups", shown=progress, total=n_groups, unit="group"):
+    for parts in tracked_items(zip(*reduced, strict=True), "groups", shown=progress, total=n_groups, unit="group"):
         without, n_removed = [], 0
         for each, part, to_depth in zip(collections, parts, depths, strict=True):
             n_removed += len(each.target.frame) - len(part.qrels)
-            target = target_of(part.qrels, None, None)
+            target = evaluation_target(part.qrels, None, None)
             kept = {name: run.only(target.topics) for name, run in each.runs.items()}
             # The complete judgments are checked; a run without judged documents is no mismatch of ids here.
             without.append(

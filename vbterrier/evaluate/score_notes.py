@@ -8,12 +8,12 @@ import numpy as np
 
 from vbterrier.errors import printable, warn
 from vbterrier.frames.answer import OF_EMPTY_TOPICS, OF_MODEL, Note
-from vbterrier.frames.ids import integers_of
+from vbterrier.frames.ids import column_integers
 from vbterrier.frames.ranges import is_ratio_of_means
 from vbterrier.measures.bounds import Unjudged
 from vbterrier.measures.external import external_values
 from vbterrier.measures.target import EvaluationTarget, missing_text
-from vbterrier.measures.unjudged import Estimated, variance_of
+from vbterrier.measures.unjudged import Estimated, variance_measure
 from vbterrier.remedies import NEGATIVE
 
 if TYPE_CHECKING:
@@ -45,9 +45,9 @@ def notes_on_models(
     for of_model, model in models.items():
         estimated = [one for one in measures if isinstance(one, Estimated) and one["model"] == of_model]
         errors = [0.0]
-        for measure, variance in ((one, variance_of(one)) for one in estimated):
+        for measure, variance in ((one, variance_measure(one)) for one in estimated):
             for name in table.names:
-                parts = table.scores_of(name, str(variance))
+                parts = table.system_scores(name, str(variance))
                 if len(parts):
                     errors.append(float(np.sqrt(max(parts.sum(), 0) / measure["n_draws"])) / len(parts))
         error = f"; Monte Carlo error of means at most {max(errors):.2g}" if max(errors) > 0 else ""
@@ -77,7 +77,7 @@ def differences_of_judged_runs(measures: Sequence[ir_measures.Measure], table: S
     notes = []
     for measure, plain in with_plain(measures):
         of = list(map(str, (Unjudged(cutoff=measure.cutoff), measure, plain)))
-        values = {name: [table.scores_of(name, one) for one in of] for name in table.names}
+        values = {name: [table.system_scores(name, one) for one in of] for name in table.names}
         means = {
             name: [float(each.mean()) for each in columns] for name, columns in values.items() if all(map(len, columns))
         }
@@ -100,7 +100,7 @@ def negative_labels(qrels: pd.DataFrame) -> list[str]:
     if not {"docno", "label"} <= set(qrels.columns):
         return []
     # Labels may be text or categories.
-    n_negative = int((integers_of(qrels["label"], "qrels column 'label'") < 0).sum())
+    n_negative = int((column_integers(qrels["label"], "qrels column 'label'") < 0).sum())
     note = (
         f"{n_negative:,} of {len(qrels):,} labels are below 0 and count as judged and non-relevant in all measures but "
         f"infAP; where they mean 'not judged', drop them with {NEGATIVE.text()}"
@@ -127,7 +127,7 @@ def notes_on_condensed(
     condensed = [measure for measure in measures if measure.params.get("judged_only")]
     if not condensed or not {"docno", "label"} <= target.columns:
         return []
-    is_negative = integers_of(target.frame["label"], "qrels column 'label'") < 0
+    is_negative = column_integers(target.frame["label"], "qrels column 'label'") < 0
     if not is_negative.any():
         return []
     targets = [target]

@@ -14,7 +14,7 @@ import pandas as pd
 
 from vbterrier.errors import ParameterError, choice, number, whole
 from vbterrier.evaluate.default_measures import judgments_and_measures
-from vbterrier.evaluate.inputs import named_runs, named_systems, target_of
+from vbterrier.evaluate.inputs import evaluation_target, named_runs, named_systems
 from vbterrier.evaluate.intent_notes import GUESSES, guessed_measures, notes_on_intents
 from vbterrier.evaluate.pooling import pooled_moments, pooled_of_values
 from vbterrier.evaluate.score_notes import (
@@ -29,26 +29,26 @@ from vbterrier.evaluate.score_notes import (
 )
 from vbterrier.evaluate.unjudged_shares import unjudged_caveats
 from vbterrier.evaluate.verdicts import better, means_sentence
-from vbterrier.execution.distribution import Scorer, distribute, scored
+from vbterrier.execution.distribution import Scorer, distribute, score_rows
 from vbterrier.execution.parallel import workers
 from vbterrier.frames.answer import NOTE, OF_EMPTY_TOPICS, OF_MODEL, Caveat, Note, sentence
-from vbterrier.frames.contracts import systems_of
+from vbterrier.frames.contracts import system_items
 from vbterrier.frames.files.reading import evaluated_qrels, read_answers
-from vbterrier.frames.notebook import Panel, counted
+from vbterrier.frames.notebook import Panel, count_text
 from vbterrier.frames.pictures import Bar, IntervalPicture
-from vbterrier.frames.queries import queries_of, queries_of_topics, sample_by, warn_of_weights
+from vbterrier.frames.queries import queries_of_topics, sample_by, selected_queries, warn_of_weights
 from vbterrier.frames.results import Shown, of_means, systems_line
 from vbterrier.frames.score_table import ScoreTable, linearised_on
 from vbterrier.frames.values import KEY
 from vbterrier.kernels import linking
-from vbterrier.log import tracked
+from vbterrier.log import tracked_items
 from vbterrier.measures.bounds import Unjudged
-from vbterrier.measures.external import is_mean, mean_of
+from vbterrier.measures.external import aggregate_values, is_mean
 from vbterrier.measures.intents import CandidateMeasure
 from vbterrier.measures.linking import LinkingMeasure
 from vbterrier.measures.target import (
     EvaluationTarget,
-    aligned,
+    align_topics,
     check_subtopics,
     require_one_tagger,
     warn_of_few_non_relevant,
@@ -57,9 +57,9 @@ from vbterrier.measures.text import measures_from
 from vbterrier.measures.unjudged import (
     VARIANCE_PART,
     Estimated,
-    models_of,
+    evidence_models,
     require_use,
-    variance_of,
+    variance_measure,
 )
 from vbterrier.settings import Data, Execution, Inference, with_defaults
 from vbterrier.stats.topic_intervals import (
@@ -70,7 +70,7 @@ from vbterrier.stats.topic_intervals import (
     interval_rows,
     unjudged_interval,
 )
-from vbterrier.unjudged.pool import labels_of
+from vbterrier.unjudged.pool import machine_labels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -168,7 +168,7 @@ class Scores(Shown):
                 notes.remove(noted)
                 empty.append(Caveat("Empty topics", sentence(noted), serious=many))
                 continue
-            text = f"{row['name']} retrieved nothing for {row['n_missing']} of {counted(row['n_qids'], 'topic')}"
+            text = f"{row['name']} retrieved nothing for {row['n_missing']} of {count_text(row['n_qids'], 'topic')}"
             empty.append(Caveat("Empty topics", f"{text}, scored as empty rankings.", serious=many))
         for note in notes:
             yield Caveat("Model" if note.kind == OF_MODEL else NOTE, sentence(note), serious=False)
@@ -342,13 +342,13 @@ def score(
     _check_settings(sampled, reported, inference, pool)
     pooled = pooled_moments(pool, reported, interval) if pool != "query" else []
     # Intervals over unjudged documents need the variance of the mean.
-    variances = [part for measure in reported if (part := variance_of(measure)) is not None]
+    variances = [part for measure in reported if (part := variance_measure(measure)) is not None]
     # The notes on fully judged runs need the shares of unjudged documents.
     shares = [Unjudged(cutoff=measure.cutoff) for measure, _ in with_plain(reported)]
     # Ratios of sums are computed from the answers of resampled queries.
     answers = [measure.answers for measure in reported if isinstance(measure, LinkingMeasure)]
     computed = list(dict.fromkeys([*reported, *variances, *shares, *pooled, *answers]))
-    used = {name: value for name, value in data.given().items() if name != "queries"}
+    used = {name: value for name, value in data.explicit_settings().items() if name != "queries"}
     runs_scored = scored_runs(
         runs,
         qrels,
@@ -435,7 +435,9 @@ def scored_runs(
     on_topics, progress = data.on_topics, execution.progress
     # Answers have their own file format, unless other measures need runs and qrels.
     linking = all(isinstance(measure, LinkingMeasure) for measure in measures)
-    judged = target_of(qrels, intents, tags, read_answers if linking else evaluated_qrels, subtopics=data.subtopics)
+    judged = evaluation_target(
+        qrels, intents, tags, read_answers if linking else evaluated_qrels, subtopics=data.subtopics
+    )
     of_model: dict[str, Any] = {"labels": data.labels, "model": data.model, "pool_cutoff": data.pool_cutoff}
     reported = [measure for measure in measures if measure.params.get("stat") != VARIANCE_PART]
     require_use(reported, **of_model)
@@ -443,13 +445,15 @@ def scored_runs(
         check_subtopics(judged)
     # Workers and chunks read files, and answers of linkers have their own reader.
     named = list(
-        systems_of(named_systems(runs)) if linking else named_runs(runs, data.topics, data.system, reads=False).items()
+        system_items(named_systems(runs))
+        if linking
+        else named_runs(runs, data.topics, data.system, reads=False).items()
     )
     warn_of_few_non_relevant(reported, judged)
-    of_model["labels"] = labels_of(data.labels)
+    of_model["labels"] = machine_labels(data.labels)
 
-    def fit(loaded_runs: Mapping[str, Run], target: EvaluationTarget) -> dict[str, EvidenceModel]:
-        return models_of(measures, loaded_runs, target, **of_model)
+    def fit_models(loaded_runs: Mapping[str, Run], target: EvaluationTarget) -> dict[str, EvidenceModel]:
+        return evidence_models(measures, loaded_runs, target, **of_model)
 
     scorer = Scorer(
         judged,
@@ -466,18 +470,18 @@ def scored_runs(
     in_this_process = execution.client is None and type(n_jobs) is int and n_jobs == 1
     with nullcontext() if in_this_process else workers(n_jobs, execution.client) as team:
         if team is not None and scorer.is_distributed(named, team):
-            target, loaded, rows, models = distribute(scorer, named, on_topics, team, fit, progress=progress)
+            target, loaded, rows, models = distribute(scorer, named, on_topics, team, fit_models, progress=progress)
         else:
-            loaded, in_parts = scorer.loaded(named, workers=team, progress=progress)
+            loaded, in_parts = scorer.load_runs(named, workers=team, progress=progress)
             require_one_tagger(loaded.values())
-            models = fit(loaded, judged)
-            target, loaded = aligned(judged, loaded, on_topics)
+            models = fit_models(loaded, judged)
+            target, loaded = align_topics(judged, loaded, on_topics)
             if check is not None:
                 check(target.topics)
             scorer.prepare(target)
-            of_runs: Iterable[list[Any]] = scored(scorer, named, loaded, in_parts, target, models, team)
+            of_runs: Iterable[list[Any]] = score_rows(scorer, named, loaded, in_parts, target, models, team)
             if progress and len(loaded) > 1:
-                of_runs = tracked(of_runs, "scoring", shown=True, total=len(loaded), unit="run")
+                of_runs = tracked_items(of_runs, "scoring", shown=True, total=len(loaded), unit="run")
             rows = list(chain.from_iterable(of_runs))
     missing = missing_topics(target.topics, loaded)
     whole_runs = loaded if in_this_process and not scorer.is_in_parts else {}
@@ -549,7 +553,7 @@ def _queries_table(
         raise ParameterError(f"score: {', '.join(others)} is no mean over queries and has no weights; leave it out")
     if interval != UNSEEN:
         raise ParameterError(f"score: interval={interval!r} has no weights, clusters or segments; use {UNSEEN!r}")
-    return queries_of(queries, qids, call="score", honoured=("weight", "cluster", "segment"))
+    return selected_queries(queries, qids, call="score", honoured=("weight", "cluster", "segment"))
 
 
 def _by_segment(
@@ -592,17 +596,17 @@ def _intervals(
     ends_of = {row[:2]: dict(zip(COLUMNS, row, strict=True)) for row in made}
     rows: list[tuple[Any, ...]] = []
     for name, measure in product(names, measures):
-        values = scores.scores_of(name, str(measure))
+        values = scores.system_scores(name, str(measure))
         row = ends_of.get((name, str(measure)))
         ends = [(nan, nan, "none", 0)]
         if row is not None:
             ends = [(row["low"], row["high"], row["method"], row["n_resamples"])]
-        variance = variance_of(measure)
+        variance = variance_measure(measure)
         # Variances of weighted means are those of the gate alone.
         if variance is not None and len(values) and sample is None:
-            end = unjudged_interval(values, scores.scores_of(name, str(variance)), level=level)
+            end = unjudged_interval(values, scores.system_scores(name, str(variance)), level=level)
             ends.append((end.low, end.high, end.method, 0))
-        mean = mean_of(measure, values) if len(values) else nan
+        mean = aggregate_values(measure, values) if len(values) else nan
         head = (name, str(measure), mean if sample is None or row is None else row["value"])
         rows += [(*head, low, high, level, method, len(values), used, seed) for low, high, method, used in ends]
     return pd.DataFrame(rows, columns=list(COLUMNS))

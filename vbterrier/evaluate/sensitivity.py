@@ -10,11 +10,11 @@ import pandas as pd
 import pyarrow.compute as pc
 
 from vbterrier.errors import InputError, ParameterError, examples, number, whole
-from vbterrier.evaluate.inputs import intents_and_tags, tags_of
-from vbterrier.evaluate.pooling import nil_of, statistic_of
-from vbterrier.evaluate.replicas import matches_of
-from vbterrier.frames.named import named
-from vbterrier.frames.ranking import runs_of
+from vbterrier.evaluate.inputs import document_tags, intents_and_tags
+from vbterrier.evaluate.pooling import replica_statistic, shared_nil
+from vbterrier.evaluate.replicas import coverage_matches
+from vbterrier.frames.named import named_frame
+from vbterrier.frames.ranking import runs_by_name
 from vbterrier.intents.coverage import Intents, Tags, cover
 from vbterrier.intents.taggers import NIL
 from vbterrier.kernels.candidates import logarithm, peaks, proportional, softmax, truncation_mask, with_fixed_masses
@@ -99,8 +99,8 @@ def intent_sensitivity(
     """
     reported = measures_from(*measures)
     intents, tags = intents_and_tags(intents, tags)
-    frame = named("intents", intents)
-    runs = runs_of(runs)
+    frame = named_frame("intents", intents)
+    runs = runs_by_name(runs)
     if tags is None:
         require_one_tagger(runs.values())
     other = [measure for measure in reported if not isinstance(measure, IntentMeasure)]
@@ -108,13 +108,15 @@ def intent_sensitivity(
         raise ParameterError(
             f"measures: found {examples(map(str, other)) or 'none'}, wanted measures over intents, as VB@10"
         )
-    nil, cutoff = nil_of(reported), deepest(reported)
-    references = [statistic_of(measure) for measure in reported]
+    nil, cutoff = shared_nil(reported), deepest(reported)
+    references = [replica_statistic(measure) for measure in reported]
     # Bounds are functions of expected success.
     success = [Statistic("ES", statistic.cutoff, gain=statistic.gain) for statistic in references]
     statistics = list(dict.fromkeys([*references, *success]))
-    candidates, known_tags, arrays = Intents(frame), Tags(tags_of(tags, runs, cutoff)), CandidateArrays.of(frame)
-    matches = {name: matches_of(cover(run, candidates, known_tags, cutoff, nil=nil), run) for name, run in runs.items()}
+    candidates, known_tags, arrays = Intents(frame), Tags(document_tags(tags, runs, cutoff)), CandidateArrays.of(frame)
+    matches = {
+        name: coverage_matches(cover(run, candidates, known_tags, cutoff, nil=nil), run) for name, run in runs.items()
+    }
     if weight is not None and len(weight) and arrays.delta is None:
         raise InputError("intents: no column 'delta', which weight= multiplies; RelaxConstraints writes it")
     sizes = [whole("n_intents", size) for size in n_intents]
@@ -174,7 +176,7 @@ def _under(candidates: CandidateArrays, parameter: str, setting: float) -> Float
         prob = proportional(np.where(stays, prob, 0.0), topic, n)
     every, fixed = np.zeros((2, len(candidates)))
     every[rows] = prob
-    fixed[is_nil] = State.unperturbed(candidates).prob[0, is_nil]
+    fixed[is_nil] = State.from_candidates(candidates).prob[0, is_nil]
     return with_fixed_masses(every, fixed, candidates.topic, n)
 
 

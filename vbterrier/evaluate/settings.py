@@ -9,15 +9,15 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.entities.pool import link_pool
-from vbterrier.entities.stage import TopEntities, links_of
+from vbterrier.entities.stage import TopEntities, check_links
 from vbterrier.errors import InputError, choice, examples, warn, whole
 from vbterrier.evaluate.inputs import input_table, loaded_runs, named_runs, run_of_system
 from vbterrier.evaluate.scores import score
 from vbterrier.frames.files.reading import read_qrels
-from vbterrier.frames.ids import ids_of, integers_of
+from vbterrier.frames.ids import column_ids, column_integers
 from vbterrier.frames.linked_pool import LinkedPool
 from vbterrier.frames.notebook import Panel
-from vbterrier.frames.pipelines import topics_of
+from vbterrier.frames.pipelines import topics_frame
 from vbterrier.frames.ranges import score_bounds
 from vbterrier.frames.ranking import loaded_run, places
 from vbterrier.frames.results import Shown, joined_names, of_means, systems_line
@@ -44,9 +44,9 @@ BEYOND = ("keep", "drop")
 UNREACHED = ("skip", "zero")
 
 
-def linked(links: Any, pool: Any, *, is_ranked: bool = False) -> LinkedPool:
+def as_linked_pool(links: Any, pool: Any, *, is_ranked: bool = False) -> LinkedPool:
     """The linked pool, as given or built from tags and a run, which is otherwise unused unless it ``is_ranked``."""
-    source = links_of(links)
+    source = check_links(links)
     if isinstance(source, LinkedPool):
         if pool is not None and not is_ranked:
             warn("pool: ignored, since links are a linked pool; give tags as links to link another pool")
@@ -63,7 +63,7 @@ class Reachability:
 
     def __init__(self, pool: LinkedPool, entities: Run, cutoff: int) -> None:
         self.pool = pool
-        self.reached: Bools = TopEntities.of(pool, entities, cutoff).reached
+        self.reached: Bools = TopEntities.of(pool, entities, cutoff).reached_mask
         if not self.reached.any():
             raise InputError(
                 f"entities: no document of the pool mentions any of the first {cutoff} entities of its topic "
@@ -75,7 +75,7 @@ class Reachability:
         """The number of each document in the pool, -1 outside."""
         return self.pool.find_documents(topics, topic, docno, f"{name} column 'docno'")
 
-    def pooled(self, run: Run) -> pd.DataFrame:
+    def pool_rows(self, run: Run) -> pd.DataFrame:
         """The rows of a run whose documents are in the pool."""
         return run.frame.iloc[np.flatnonzero(self.document(run.topics, run.topic, run.docno, run.name) >= 0)]
 
@@ -96,9 +96,9 @@ class ReachableQrels:
 
     def __init__(self, frame: pd.DataFrame, reachability: Reachability, rel: int) -> None:
         self.frame, self.reachability = frame, reachability
-        qid, self._docno = (ids_of(frame[name], f"qrels column {name!r}") for name in ("qid", "docno"))
+        qid, self._docno = (column_ids(frame[name], f"qrels column {name!r}") for name in ("qid", "docno"))
         self.topics, self.topic = qid.codes()
-        self._label = integers_of(frame["label"], "qrels column 'label'")
+        self._label = column_integers(frame["label"], "qrels column 'label'")
         self._relevant: Bools = self._label >= rel
         document = reachability.document(self.topics, self.topic, self._docno, "qrels")
         self._pooled: Bools = document >= 0
@@ -111,18 +111,18 @@ class ReachableQrels:
         return n
 
     @property
-    def unreached(self) -> Bools:
+    def unreached_mask(self) -> Bools:
         """Topics with relevant documents, none of which is reachable, shape (n_topics,)."""
         without: Bools = (self._n(self._relevant) > 0) & (self._n(self._relevant & self._reachable) == 0)
         return without
 
     def pooled_only(self) -> pd.DataFrame:
         """The judgments of documents in the pool."""
-        return self._restricted(self._pooled)
+        return self._select_judgments(self._pooled)
 
     def conditional(self, unreached: str) -> pd.DataFrame:
         """The judgments of reachable documents; ``unreached`` topics are an error if no other topic is left."""
-        without, kept = self.unreached, self._restricted(self._reachable)
+        without, kept = self.unreached_mask, self._select_judgments(self._reachable)
         if not without.any():
             return kept
         problem = (
@@ -135,9 +135,9 @@ class ReachableQrels:
         if without.all():
             raise InputError(f"{problem}: no topic is left for the conditional setting; select more entities")
         warn(f"{problem}; they are left out of the conditional setting")
-        return self._restricted(self._reachable, among=~without[self.topic])
+        return self._select_judgments(self._reachable, among=~without[self.topic])
 
-    def _restricted(self, kept: Bools, *, among: Bools | bool = True) -> pd.DataFrame:
+    def _select_judgments(self, kept: Bools, *, among: Bools | bool = True) -> pd.DataFrame:
         """Select rows; a topic without a selected row keeps its rows as non-relevant, so that it still counts."""
         bare = (np.bincount(self.topic[kept], minlength=len(self.topics)) == 0)[self.topic]
         label = np.where(bare, np.minimum(self._label, 0), self._label)
@@ -157,7 +157,7 @@ class ReachableQrels:
         with np.errstate(invalid="ignore"):
             shares = n_both / n_relevant, (n_reachable - n_both) / (n_pool - n_relevant)
         counts = {"n_pool": n_pool, "n_reachable": n_reachable, "n_relevant": self._n(self._relevant)}
-        counts |= {"n_relevant_pool": n_relevant, "n_relevant_reachable": n_both, "unreached": self.unreached}
+        counts |= {"n_relevant_pool": n_relevant, "n_relevant_reachable": n_both, "unreached": self.unreached_mask}
         return pd.DataFrame({"qid": self.topics, "RelCov": shares[0], "NonRelCov": shares[1], **counts})
 
 
@@ -329,14 +329,14 @@ def evaluate_settings(
     refuse_ratios(map(str, distinct_measures(measures)), "vbterrier.score")
     choice("beyond", beyond, BEYOND)
     choice("unreached", unreached, UNREACHED)
-    reachability = Reachability(linked(links, pool), loaded_run("entities", entities), whole("cutoff", cutoff))
+    reachability = Reachability(as_linked_pool(links, pool), loaded_run("entities", entities), whole("cutoff", cutoff))
     judged = input_table(qrels, "qrels", read_qrels, ())
-    runs = runs_of(runs, topics, data.system)
+    runs = load_system_runs(runs, topics, data.system)
     target = restricted_target(EvaluationTarget(judged), runs, on_topics)
     runs = {name: run.only(target.topics) for name, run in runs.items()} if on_topics == "common" else runs
     judgments = ReachableQrels(target.frame, reachability, whole("rel", rel))
     how: dict[str, Any] = {"level": level, "n_resamples": n_resamples, "seed": seed}
-    frames = {name: reachability.pooled(run) if beyond == "drop" else run.frame for name, run in runs.items()}
+    frames = {name: reachability.pool_rows(run) if beyond == "drop" else run.frame for name, run in runs.items()}
     every = judgments.pooled_only() if beyond == "drop" else target.frame
     # Check reachability before scoring, which may be slow.
     reachable = {name: reachability.reachable(run) for name, run in runs.items()}
@@ -353,15 +353,15 @@ def evaluate_settings(
     return Settings(
         _by_setting({setting: scores.values for setting, scores in both.items()}),
         _by_setting({setting: scores.intervals for setting, scores in both.items()}),
-        gaps_of(conditional.values, open_world.values, coverage, interval=interval, **how),
+        setting_gaps(conditional.values, open_world.values, coverage, interval=interval, **how),
         compared,
         coverage,
     )
 
 
-def runs_of(systems: Any, topics: Any, system: str | None = None) -> dict[str, Run]:
+def load_system_runs(systems: Any, topics: Any, system: str | None = None) -> dict[str, Run]:
     """Runs of systems by name; pipelines are run on the topics."""
-    queries = None if topics is None else topics_of(topics)
+    queries = None if topics is None else topics_frame(topics)
     if queries is None:
         return loaded_runs(systems, system=system)
     return {
@@ -382,7 +382,7 @@ def _by_setting(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     return every[[*names, *every.columns.difference(names, sort=False)]]
 
 
-def gaps_of(
+def setting_gaps(
     conditional: pd.DataFrame, open_world: pd.DataFrame, coverage: pd.DataFrame, **options: Any
 ) -> pd.DataFrame:
     """The gaps between the V frames of two settings, see :class:`Settings`; ``options`` of the interval."""

@@ -6,7 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from vbterrier.errors import FileError, InputError, ParameterError, path_of, printable
+from vbterrier.errors import FileError, InputError, ParameterError, path_parameter, printable
 from vbterrier.frames.files.exports import delimited_text, guarded_texts
 from vbterrier.frames.files.source import is_there
 from vbterrier.frames.files.writing import replace_files
@@ -37,7 +37,7 @@ def write_sheet(
 
     Raises InputError for an id that a spreadsheet would run as a formula.
     """
-    path = path_of("path", path)
+    path = path_parameter("path", path)
     if path.suffix not in _SEPARATORS:
         raise ParameterError(f"{printable(path)}: wanted a name that ends in {', '.join(_SEPARATORS)}")
     if is_there(path):

@@ -66,7 +66,7 @@ class ScoreEstimator:
     ends: tuple[tuple[float, ir_measures.Measure, ir_measures.Measure], ...] = ()  # level, low, high of each interval
 
 
-def estimators_of(estimators: Any, levels: Sequence[float]) -> list[ScoreEstimator]:
+def parse_estimators(estimators: Any, levels: Sequence[float]) -> list[ScoreEstimator]:
     """Parse estimators."""
     if not isinstance(estimators, Mapping) or not estimators:
         raise ParameterError(f"estimators: wanted a mapping of name to {_TRIPLE}; found {estimators!r}")

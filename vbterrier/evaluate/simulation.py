@@ -12,23 +12,23 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, choice, examples, nearest, warn
-from vbterrier.evaluate.inputs import loaded_runs, target_of
+from vbterrier.evaluate.inputs import evaluation_target, loaded_runs
 from vbterrier.evaluate.simulated_runs import (
     LEVELS,
     STANDARD,
     TrueScores,
-    estimators_of,
+    parse_estimators,
     result_frames,
     simulated_run,
     true_scores,
 )
-from vbterrier.frames.notebook import Panel, counted
+from vbterrier.frames.notebook import Panel, count_text
 from vbterrier.frames.results import Shown
 from vbterrier.frames.score_table import refuse_ratios
 from vbterrier.kernels.tolerances import REPLICA_ROUNDING
-from vbterrier.log import tracked
+from vbterrier.log import tracked_items
 from vbterrier.measures.text import measures_from
-from vbterrier.measures.unjudged import Estimated, models_of
+from vbterrier.measures.unjudged import Estimated, evidence_models
 from vbterrier.settings import Data, Execution, with_defaults
 from vbterrier.stats.agreement import (
     Correlations,
@@ -41,10 +41,10 @@ from vbterrier.stats.agreement import (
     rank_correlations,
     share_interval,
 )
-from vbterrier.stats.comparisons import pairs_of
-from vbterrier.unjudged.evidence import evidence_of
+from vbterrier.stats.comparisons import system_pairs
+from vbterrier.unjudged.evidence import collect_evidence
 from vbterrier.unjudged.model import DEPTH
-from vbterrier.unjudged.pool import labels_of
+from vbterrier.unjudged.pool import machine_labels
 from vbterrier.unjudged.selection import pool_depth
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class Simulation(Shown):
 
     def _line(self) -> str:
         counts = ", ".join(
-            counted(self.estimates[column].nunique(), what)
+            count_text(self.estimates[column].nunique(), what)
             for column, what in (("simulation", "simulation"), ("name", "run"), ("qid", "topic"))
         )
         return f"{counts}: {', '.join(map(str, self.estimates['estimator'].unique()))}"
@@ -248,7 +248,7 @@ class Simulation(Shown):
 def _paired_tests(values: pd.DataFrame, baseline: str | None) -> pd.DataFrame:
     """Student's paired t-tests between the columns, over the rows in which both are defined."""
     rows: list[tuple[Any, ...]] = []
-    for a, b in pairs_of(list(values.columns), baseline):
+    for a, b in system_pairs(list(values.columns), baseline):
         both = values[[a, b]].dropna()
         difference = (both[a] - both[b]).to_numpy()
         rows.append((a, b, both[a].mean(), both[b].mean(), difference.mean(), *paired_t(difference), len(both)))
@@ -380,7 +380,7 @@ def simulate(
     labels, duplicates = data.labels, data.duplicates
     progress = execution.progress
     (target_measure,) = measures_from(measure)
-    chosen = estimators_of(estimators, levels)
+    chosen = parse_estimators(estimators, levels)
     refuse_ratios([str(target_measure), *(str(each.point) for each in chosen)], "vbterrier.score")
     other = [one for one in chosen if one.point.params.get("cutoff") != target_measure.params.get("cutoff")]
     if other:
@@ -388,14 +388,14 @@ def simulate(
             f"{len(other)} estimators have another cutoff than the true score {target_measure}, such as "
             f"{other[0].name!r} ({other[0].point}): give them its cutoff"
         )
-    complete = target_of(qrels, None, None)
+    complete = evaluation_target(qrels, None, None)
     truths = {
         name: true_scores(name, run, complete, target_measure)
         for name, run in loaded_runs(runs, duplicates, data.system).items()
     }
     simulated = [
         simulated_run(name, target, truths[run], chosen, target_measure, models)
-        for name, target, run, models in tracked(
+        for name, target, run, models in tracked_items(
             _evaluations(incomplete, truths, chosen, _pool_cutoff(truths, complete, target_measure, chosen), labels),
             "simulations",
             shown=progress,
@@ -431,7 +431,7 @@ def _pool_cutoff(
     runs = {name: truth.run for name, truth in truths.items() if len(truth.run)}
     if cutoff is None or None in cutoffs or not runs:
         return None
-    depth = pool_depth(evidence_of(runs, complete.judgments(), cutoff, max(DEPTH, cutoff)))
+    depth = pool_depth(collect_evidence(runs, complete.judgments(), cutoff, max(DEPTH, cutoff)))
     return max([depth, *map(int, cutoffs)])
 
 
@@ -445,7 +445,7 @@ def _evaluations(
     """Name, judgments, run and models of each evaluation; judgments and models are prepared once for all runs."""
     measures = [one.point for one in estimators]
     seen: set[str] = set()
-    runs, labels = list(truths), labels_of(labels)
+    runs, labels = list(truths), machine_labels(labels)
     for parts in incomplete:
         if not isinstance(parts, (tuple, list)) or len(parts) not in {2, 3, 4}:
             raise InputError(
@@ -464,10 +464,10 @@ def _evaluations(
                 f"simulation {name!r}: no run is called {unknown[0]!r}; found {examples(runs)}."
                 f"{nearest(str(unknown[0]), runs)}"
             )
-        target = target_of(qrels, None, None)
+        target = evaluation_target(qrels, None, None)
         evidence_runs = {run: truths[run].run for run in evidence}
         # A simulation measures what warnings say.
-        fit = partial(models_of, measures, target=target, labels=labels, pool_cutoff=pool_cutoff, cautious=False)
+        fit = partial(evidence_models, measures, target=target, labels=labels, pool_cutoff=pool_cutoff, cautious=False)
         shared = fit(evidence_runs) if evidence_runs and not set(evaluated).isdisjoint(evidence_runs) else {}
         for run in evaluated:
             # A model estimates scores of its own runs alone.

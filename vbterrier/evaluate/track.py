@@ -18,7 +18,7 @@ from vbterrier.evaluate.ranking import N_DRAWS
 from vbterrier.evaluate.reusability import reusability, run_groups
 from vbterrier.evaluate.value_tables import require_means
 from vbterrier.frames.answer import Caveat, Finding
-from vbterrier.frames.notebook import Panel, counted
+from vbterrier.frames.notebook import Panel, count_text
 from vbterrier.frames.pictures import Bar, IntervalPicture, Rule
 from vbterrier.frames.results import Shown, first_names, measure_text, systems_line
 from vbterrier.frames.score_table import refuse_ratios
@@ -106,13 +106,13 @@ class Leaderboard(Shown):
     def _line(self) -> str:
         n = len(self.systems) - 1
         pairs = list(combinations(self.systems["letters"], 2))
-        differ = f"{sum(not share_letter(*pair) for pair in pairs)} of {counted(len(pairs), 'pair')} differ"
-        alike = f"{self.n_inseparable} of {counted(n, 'neighbouring pair')} cannot be told apart"
+        differ = f"{sum(not share_letter(*pair) for pair in pairs)} of {count_text(len(pairs), 'pair')} differ"
+        alike = f"{self.n_inseparable} of {count_text(n, 'neighbouring pair')} cannot be told apart"
         return f"{systems_line(self.systems)}; {differ}; {alike}"
 
     def _verdict(self) -> Iterator[str]:
         best, n = self.systems.iloc[0], len(self.systems)
-        level, topics = f"{100 * best['level']:g}%", counted(int(best["n_qids"]), "topic")
+        level, topics = f"{100 * best['level']:g}%", count_text(int(best["n_qids"]), "topic")
         tied = self.tied
         mean = f"{best['mean']:.3f} ({best['low']:.3f} to {best['high']:.3f})"
         leads = f"{printable(best['name'])} leads with a mean {self._measure} of {mean} over {topics}"
@@ -121,13 +121,13 @@ class Leaderboard(Shown):
             return
         if tied:
             do = "does" if len(tied) == 1 else "do"
-            what = f"{counted(len(tied), 'system')} {do} not differ significantly: {first_names(tied, _MOST_NAMED)}"
+            what = f"{count_text(len(tied), 'system')} {do} not differ significantly: {first_names(tied, _MOST_NAMED)}"
             yield f"{leads}, from which {what}."
         else:
             yield f"{leads}, and differs significantly from {'the other' if n == 2 else f'all {n - 1} others'}."  # noqa: PLR2004
         pairs = list(combinations(self.systems["letters"], 2))
         differ = sum(not share_letter(*pair) for pair in pairs)
-        count = f"{differ} of {counted(len(pairs), 'pair')} of systems {'differs' if differ == 1 else 'differ'}"
+        count = f"{differ} of {count_text(len(pairs), 'pair')} of systems {'differs' if differ == 1 else 'differ'}"
         count = count if differ else "No pair of systems differs"
         which = ": those that share no letter" if differ else ""
         yield f"{count} significantly{which}; {level} confidence for all together."
@@ -163,7 +163,7 @@ class Leaderboard(Shown):
             yield Caveat(
                 "Unjudged documents",
                 f"More than {_MANY_UNJUDGED:.0%} of the documents up to the cutoff are unjudged for {len(open_)} of "
-                f"{counted(n, 'system')}, at most {most['n_unjudged_share']:.0%} ({printable(most['name'])}).",
+                f"{count_text(n, 'system')}, at most {most['n_unjudged_share']:.0%} ({printable(most['name'])}).",
                 serious=True,
             )
         if len(self.reusability):
@@ -225,7 +225,7 @@ class Leaderboard(Shown):
 def _batch_sentence(batch: pd.DataFrame) -> str:
     """A sentence on the change that the next judgments are expected to bring."""
     before, after = (f"±{width / 2:.3f}" for width in (batch["width_before"].iloc[0], batch["width_after"].iloc[-1]))
-    several = f"{len(batch)} judgments, of {counted(batch['qid'].nunique(), 'topic')}, are"
+    several = f"{len(batch)} judgments, of {count_text(batch['qid'].nunique(), 'topic')}, are"
     change = f"narrow the interval of a mean from {before} to {after}"
     if before == after:
         change = f"narrow the interval of a mean, {before}, by less than 0.001"

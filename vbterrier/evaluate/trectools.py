@@ -9,7 +9,7 @@ from trectools import TrecEval, TrecRun
 
 from vbterrier.errors import InputError, ParameterError, excerpt, nearest, whole
 from vbterrier.evaluate.experiment import scores_on_all_topics
-from vbterrier.frames.contracts import systems_of
+from vbterrier.frames.contracts import system_items
 from vbterrier.frames.linked_pool import LinkedPool
 from vbterrier.frames.trectools import name_of_trectools
 from vbterrier.hosts.trectools import (
@@ -17,9 +17,9 @@ from vbterrier.hosts.trectools import (
     check_run_topics,
     over_run_topics,
     qrels_frame,
-    qrels_of,
     run_frame,
-    run_of,
+    trectools_qrels,
+    trectools_run,
 )
 from vbterrier.measures import MEASURES
 from vbterrier.measures.bounds import NDCGBound, Unjudged
@@ -95,7 +95,7 @@ class VBTrecEval(TrecEval):  # type: ignore[misc]
         intents: Any = None,
         tags: Any = None,
     ) -> None:
-        super().__init__(run, qrels_of(qrels.to_frame(), "links") if isinstance(qrels, LinkedPool) else qrels)
+        super().__init__(run, trectools_qrels(qrels.to_frame(), "links") if isinstance(qrels, LinkedPool) else qrels)
         # Refuse objects without data now, not at the first measure.
         frame, self._judged = run_frame(run), qrels_frame(self.qrels)
         self._name, self._model, self._given = name_of_trectools(run), model, {"intents": intents, "tags": tags}
@@ -116,7 +116,7 @@ class VBTrecEval(TrecEval):  # type: ignore[misc]
         the links of a pool or intents (qid, entity_id, prob). ``options`` are those of the class.
         """
         judged = qrels.to_frame() if isinstance(qrels, LinkedPool) else qrels
-        return cls(run_of(run, name), qrels_of(judged, name), **options)
+        return cls(trectools_run(run, name), trectools_qrels(judged, name), **options)
 
     def get(self, measure: str | ir_measures.Measure, per_query: bool = False) -> pd.DataFrame | float:
         """Return the mean of any measure, by its text, or a frame of its values, indexed by query.
@@ -266,7 +266,7 @@ def _with_run(name: str, frame: pd.DataFrame, runs: Any) -> dict[str, pd.DataFra
         if odd := [run for run in listed if not isinstance(run, TrecRun)]:
             raise ParameterError(f"runs: holds {excerpt(odd[0])}, wanted {requirement}")
         runs = [(name_of_trectools(run), run) for run in listed]
-    every = {str(other): run_frame(run) for other, run in systems_of(runs)}
+    every = {str(other): run_frame(run) for other, run in system_items(runs)}
     ranked = ["qid", "docno", "score"]
     if name in every and not every[name][ranked].equals(frame[ranked]):
         raise InputError(f"runs: another run than that of the evaluation is called {name!r}; give each its own name")

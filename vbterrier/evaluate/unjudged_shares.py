@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from vbterrier.errors import printable
 from vbterrier.evaluate.default_measures import is_diversity
-from vbterrier.evaluate.verdicts import better, counted, name_list
+from vbterrier.evaluate.verdicts import better, count_range_text, name_list
 from vbterrier.frames.answer import Caveat
 from vbterrier.measures.base import Measure
 from vbterrier.unjudged.model import is_identified
@@ -57,7 +57,7 @@ def unjudged_caveats(
     if not apart and shares[high] <= UNJUDGED:
         return ()
     names = list(dict.fromkeys(map(str, plain)))
-    text = f"{span} of the first {counted(depth, 'document')} are unjudged, and {name_list(names)} "
+    text = f"{span} of the first {count_range_text(depth, 'document')} are unjudged, and {name_list(names)} "
     text += f"{'treats' if len(names) == 1 else 'treat'} them as non-relevant"
     text += f", which favours {printable(low)}" if apart else ""
     estimates = [

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 COLUMNS = ("name", "measure", "n_qids", "n_missing", "n_zero", "flag")
 
 
-def views_of(scores: ScoreTable, measures: Sequence[Any], *, common: bool = False) -> list[View]:
+def measure_views(scores: ScoreTable, measures: Sequence[Any], *, common: bool = False) -> list[View]:
     """Views by measure, the highest mean first; ``common`` drops topics that some system lacks, instead of raising."""
     if len(scores.names) < 2:  # noqa: PLR2004 - a comparison needs two
         raise InputError(f"wanted at least two systems, found {examples(scores.names) or 'none'}; give another")

@@ -9,21 +9,21 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, agreeing, choice, examples, whole
-from vbterrier.evaluate.inputs import fitted_runs, intents_and_tags, loaded_runs, tags_of, target_of
-from vbterrier.evaluate.pooling import nil_of, statistic_of
-from vbterrier.evaluate.ranking import distributions_of
-from vbterrier.evaluate.replicas import matches_of
-from vbterrier.frames.named import named
+from vbterrier.evaluate.inputs import document_tags, evaluation_target, fitted_runs, intents_and_tags, loaded_runs
+from vbterrier.evaluate.pooling import replica_statistic, shared_nil
+from vbterrier.evaluate.ranking import system_distributions
+from vbterrier.evaluate.replicas import coverage_matches
+from vbterrier.frames.named import named_frame
 from vbterrier.frames.notebook import Panel
 from vbterrier.frames.results import Shown, of_means, systems_line
 from vbterrier.intents.coverage import Intents, Tags, cover
-from vbterrier.log import tracked
+from vbterrier.log import tracked_items
 from vbterrier.measures.intents import IntentMeasure
 from vbterrier.measures.target import deepest, require_one_tagger
 from vbterrier.measures.text import measures_from
 from vbterrier.measures.unjudged import UnjudgedMeasure, estimand
 from vbterrier.settings import Data, Execution, Inference, Options, with_defaults
-from vbterrier.stats.comparisons import pairs_of
+from vbterrier.stats.comparisons import system_pairs
 from vbterrier.stats.perturbations import Dirichlet
 from vbterrier.stats.topic_intervals import COLUMNS
 from vbterrier.stats.variance_components import (
@@ -34,10 +34,10 @@ from vbterrier.stats.variance_components import (
     combine_sources,
     crossed_replicas,
     first_order,
-    sources_of,
+    perturbations_by_source,
 )
 from vbterrier.stats.variants import with_variants
-from vbterrier.unjudged.estimated import EstimatedJoint, joint_of
+from vbterrier.unjudged.estimated import EstimatedJoint, joint_distribution
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -99,17 +99,17 @@ def unjudged_draws(
         raise ParameterError(
             f"{measure}: variance_shares draws the scores themselves; leave out stat={measure['stat']!r}"
         )
-    distributions = distributions_of(measure, runs, target, models)
-    joint = joint_of(distributions)
+    distributions = system_distributions(measure, runs, target, models)
+    joint = joint_distribution(distributions)
     contrast = Contrast(list(runs), pairs)
     # Sort the topics, so that results do not depend on their order in the qrels.
     order = sorted(range(len(joint.topics)), key=joint.topics.__getitem__)
     expected = contrast(np.array([distribution.mean for distribution in distributions.values()]))[:, order]
-    places = tracked(order, "drawing", shown=progress and len(order) > 1, unit="topic")
+    places = tracked_items(order, "drawing", shown=progress and len(order) > 1, unit="topic")
     if isinstance(joint, EstimatedJoint):
         # Topics share the errors of the model.
         parts = _parts(contrast(np.stack([each.draws for each in joint.distributions])))[:, order]
-        common = _common(contrast(np.stack([each.draws_of(n_draws, seed) for each in joint.distributions])))
+        common = _common(contrast(np.stack([each.draw_scores(n_draws, seed) for each in joint.distributions])))
         draws = (contrast(joint.scores(topic, n_draws, seed)) - common for topic in places)
         return TopicDraws(contrast.names, expected, expected, parts, draws, UNJUDGED, common)
     variances = None
@@ -154,11 +154,11 @@ def replica_draws(
     """Replicas under perturbed intents and tags, the same for all systems."""
     if intents is None:
         raise ParameterError(f"{measure}: wanted intents, a frame (qid, entity_id, prob)")
-    nil, cutoff = nil_of([measure]), deepest([measure])
+    nil, cutoff = shared_nil([measure]), deepest([measure])
     if tags is None:
         require_one_tagger(runs.values())
     perturbations = [one for some in sources.values() for one in some]
-    intents = named("intents", intents)
+    intents = named_frame("intents", intents)
     qid = intents["qid"].astype(str)
     without = sorted(set(target.topics).difference(qid))
     if without:
@@ -166,10 +166,12 @@ def replica_draws(
             f"intents: {agreeing(len(without), 'topics have')} none ({examples(without)}); add some, or drop the topics"
         )
     frame = with_variants(intents[qid.isin(set(target.topics))].reset_index(drop=True), perturbations)
-    all_tags, candidates = Tags(tags_of(tags, runs, cutoff)), Intents(frame)
-    matches = {name: matches_of(cover(run, candidates, all_tags, cutoff, nil=nil), run) for name, run in runs.items()}
+    all_tags, candidates = Tags(document_tags(tags, runs, cutoff)), Intents(frame)
+    matches = {
+        name: coverage_matches(cover(run, candidates, all_tags, cutoff, nil=nil), run) for name, run in runs.items()
+    }
     made, again = crossed_replicas(
-        frame, matches, sources, statistic_of(measure), n_replicas=n_draws, seed=seed, progress=progress
+        frame, matches, sources, replica_statistic(measure), n_replicas=n_draws, seed=seed, progress=progress
     )
     order, contrast = np.argsort(np.array(made.topics, dtype=object)), Contrast(list(runs), pairs)
     scores = contrast(made.values[:, 0])[..., order]
@@ -329,18 +331,18 @@ def variance_shares(
     choice("interval", method, METHODS)
     whole("n_draws", n_draws, low=2)
     intents, tags = intents_and_tags(intents, tags)
-    judged = target_of(qrels, intents, tags, subtopics=data.subtopics)
+    judged = evaluation_target(qrels, intents, tags, subtopics=data.subtopics)
     loaded = loaded_runs(runs, data.duplicates, data.system)
     if not loaded:
         raise InputError("no systems; name at least one")
-    pairs = None if baseline is None else pairs_of(list(loaded), baseline)
+    pairs = None if baseline is None else system_pairs(list(loaded), baseline)
     evidence: dict[str, Any] = {"model": data.model, "pool_cutoff": data.pool_cutoff}
     loaded, target, models = fitted_runs(loaded, judged, parsed, data.on_topics, **evidence)
     how: dict[str, Any] = {"n_draws": n_draws, "seed": seed, "progress": progress}
     if isinstance(parsed, UnjudgedMeasure):
         drawn = unjudged_draws(parsed, target, loaded, pairs, models, **how)
     elif isinstance(parsed, IntentMeasure):
-        drawn = replica_draws(parsed, target, loaded, pairs, intents, tags, sources_of(perturb), **how)
+        drawn = replica_draws(parsed, target, loaded, pairs, intents, tags, perturbations_by_source(perturb), **how)
     else:
         raise ParameterError(
             f"{parsed}: only its topics are uncertain, see vbterrier.score; wanted a measure of the B or E "
@@ -358,7 +360,7 @@ def variance_shares(
 
 def _intervals(combined: Combined, drawn: TopicDraws, measure: str, n_draws: int, seed: int) -> pd.DataFrame:
     """One row for all sources, the topics, and each other source; systems in order."""
-    alone = [combined.interval_of(source) for source in combined.sources if source not in (TOPICS, INTERACTIONS)]
+    alone = [combined.source_interval(source) for source in combined.sources if source not in (TOPICS, INTERACTIONS)]
     values = drawn.values.mean(axis=1)
     rows = []
     for at, name in enumerate(drawn.names):

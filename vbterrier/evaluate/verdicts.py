@@ -29,7 +29,7 @@ _LISTED, _LEAST = 8, 0.0001
 NO_POWER = "can be significant"
 
 
-def parsed(text: str) -> ir_measures.Measure | None:
+def measure_from_name(text: str) -> ir_measures.Measure | None:
     """Parse the name of a measure; ``None`` if it is not one, since values of other programs may have any name."""
     try:
         (measure,) = measures_from(text)
@@ -44,7 +44,7 @@ def better(measure: str) -> str | None:
     >>> better("nDCG@10"), better("NonRelCov@20"), better("Unjudged@10"), better("BNDCG(stat='std')@10")
     ('higher', 'lower', None, None)
     """
-    parsed_measure = parsed(measure)
+    parsed_measure = measure_from_name(measure)
     if isinstance(parsed_measure, Measure):
         return parsed_measure.better
     return None if parsed_measure is not None and parsed_measure.NAME in _COUNTS else "higher"
@@ -62,18 +62,18 @@ def best_system(pairs: pd.DataFrame, systems: pd.DataFrame) -> tuple[str, list[s
     return best, [b if a == best else a for a, b in compared if best in (a, b)]
 
 
-def counted(counts: Any, noun: str) -> str:
+def count_range_text(counts: Any, noun: str) -> str:
     """Return a count, or the range of several (a column or a list), with its noun.
 
-    >>> counted([50, 50], "topic"), counted([48, 50], "topic"), counted(1, "query")
+    >>> count_range_text([50, 50], "topic"), count_range_text([48, 50], "topic"), count_range_text(1, "query")
     ('50 topics', '48 to 50 topics', '1 query')
     """
     every = [int(count) for count in np.ravel(counts)] or [0]
     low, high = min(every), max(every)
-    return ("" if low == high else f"{low:,} to ") + notebook.counted(high, noun)
+    return ("" if low == high else f"{low:,} to ") + notebook.count_text(high, noun)
 
 
-def verdict_of(result: Any, measure: str, *, few: str = "") -> str:
+def verdict_sentence(result: Any, measure: str, *, few: str = "") -> str:
     """The sentence about one measure of a comparison; ``few``: what no difference can be significant with."""
     of_measure = result.pairs["measure"] == measure
     pairs = result.pairs[of_measure].assign(significant=result.significant()[of_measure])
@@ -93,7 +93,7 @@ def verdict_of(result: Any, measure: str, *, few: str = "") -> str:
         if few:
             none = f"this test cannot find a difference between any {systems} with so few {few}"
         return (
-            f"{_by(measure)}, {none} over {counted(pairs['n_qids'], 'topic')}; "
+            f"{_by(measure)}, {none} over {count_range_text(pairs['n_qids'], 'topic')}; "
             f"{span if means[high] > means[low] else f'all means are {means[high]:.3f}'}."
         )
     best, same = best_system(pairs, result.systems[result.systems["measure"] == measure])
@@ -102,7 +102,7 @@ def verdict_of(result: Any, measure: str, *, few: str = "") -> str:
     )
     end = "lowest" if better(measure) == "lower" else "highest"
     differ = "differs" if n_significant == 1 else "differ"
-    topics = counted(pairs["n_qids"], "topic")
+    topics = count_range_text(pairs["n_qids"], "topic")
     return (
         f"{_by(measure)}, {n_significant} of {len(pairs)} pairs of systems {differ} significantly over {topics}: "
         f"{_flagged_name(result, measure, best)} has the {end} mean, {means[best]:.3f}, and {rivals}."
@@ -111,7 +111,10 @@ def verdict_of(result: Any, measure: str, *, few: str = "") -> str:
 
 def _of_two(result: Any, measure: str, pair: pd.Series[Any], means: pd.Series[Any], *, few: str) -> str:
     a, b = (_flagged_name(result, measure, pair[side]) for side in ("name_a", "name_b"))
-    both, topics = f"{means[pair['name_a']]:.3f} against {means[pair['name_b']]:.3f}", counted(pair["n_qids"], "topic")
+    both, topics = (
+        f"{means[pair['name_a']]:.3f} against {means[pair['name_b']]:.3f}",
+        count_range_text(pair["n_qids"], "topic"),
+    )
     # Measures of linking count correct answers, which values alone do not tell.
     if pd.notna(pair["wins"]) and pair["wins"] == pair["losses"] == 0:
         return f"{_by(measure)}, {a} and {b} score the same on each of {topics}: {both}."
@@ -156,7 +159,7 @@ def _of_baseline(result: Any, measure: str, pairs: pd.DataFrame, means: pd.Serie
     if len(rest):
         names = name_list(_flagged_name(result, measure, name) for name in rest["name_a"])
         statements.append(f"{names} {'does' if len(rest) == 1 else 'do'} not differ significantly from it")
-    base, topics = _flagged_name(result, measure, baseline), counted(pairs["n_qids"], "topic")
+    base, topics = _flagged_name(result, measure, baseline), count_range_text(pairs["n_qids"], "topic")
     return f"{_by(measure)}, against {base} ({means[baseline]:.3f}, {topics}): {'; '.join(statements)}."
 
 
@@ -178,7 +181,7 @@ def too_few(messages: Iterable[str], measure: str, measures: Sequence[str]) -> s
 def means_sentence(measure: str, rows: Sequence[Mapping[Any, Any]]) -> str:
     """A sentence on the means of systems by one measure, the best first; differences are not tested."""
     first, last = rows[0], rows[-1]
-    topics = counted([row["n_qids"] for row in rows], "topic")
+    topics = count_range_text([row["n_qids"] for row in rows], "topic")
     if math.isnan(first["value"]):
         return f"{measure} is undefined for all topics of {printable(first['name'])}."
     names = [printable(row["name"]) for row in (first, last)]

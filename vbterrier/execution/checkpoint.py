@@ -20,12 +20,12 @@ import pandas as pd
 import pyarrow as pa
 
 from vbterrier._version import __version__
-from vbterrier.errors import FileError, InputError, path_of, printable, unheard, warn
-from vbterrier.execution.chunks import Part, Work, register, registered_sets, values_of
+from vbterrier.errors import FileError, InputError, path_parameter, printable, unheard, warn
+from vbterrier.execution.chunks import Part, Work, register, registered_sets, topic_values
 from vbterrier.execution.pending import Shared
-from vbterrier.frames.files.source import content_digest, json_of, require_regular
+from vbterrier.frames.files.source import content_digest, parse_json, require_regular
 from vbterrier.frames.files.writing import kept_in, lock, replacing
-from vbterrier.frames.named import named
+from vbterrier.frames.named import named_frame
 from vbterrier.frames.ranking import Run, run_places, warn_of_ties
 from vbterrier.kernels.fingerprints import mix
 from vbterrier.measures.adhoc import is_computed_here
@@ -51,13 +51,13 @@ def rows_fingerprint(columns: Iterable[NDArray[Any]]) -> str:
     return f"{len(key)}-{int(key.sum(dtype=np.uint64)):016x}-{int(np.bitwise_xor.reduce(key)):016x}"
 
 
-def inputs_of(paths: Sequence[Path], work: Work) -> str:
+def inputs_digest(paths: Sequence[Path], work: Work) -> str:
     """Return a digest of the inputs: the content of files, judgments, measures and version."""
     plan, target = work.plan, work.target
     frames = [target.frame, target.intents, target.tags, target.subtopics] if plan.at_once else []
     for measure in plan.at_once:
         kinds = ("intents", "tags", "similarities")
-        frames += [named(kind, source) for kind in kinds if (source := measure.params.get(kind))]
+        frames += [named_frame(kind, source) for kind in kinds if (source := measure.params.get(kind))]
     parts = [
         __version__,
         *(repr((work.name, work.duplicates, plan.depth)), *map(repr, plan.at_once)),
@@ -109,12 +109,12 @@ def locked_folder(folder: Path | None) -> Iterator[Path]:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise FileError(folder, f"cannot be made: {error.strerror or error}; resume= needs a folder") from error
-    with _locked(folder):
+    with _lock_folder(folder):
         yield folder
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def _lock_folder(folder: Path) -> Iterator[None]:
     """Lock a folder, because two processes would write different parts under the same names."""
     try:
         file = (folder / "lock").open("ab")
@@ -139,7 +139,7 @@ class Journal:
     """
 
     def __init__(self, path: str | os.PathLike[str] | None, inputs: str, kinds: str = _GRID_INPUTS) -> None:
-        self._path = None if path is None else path_of("resume", path)
+        self._path = None if path is None else path_parameter("resume", path)
         self.done: dict[str, Any] = {}
         if self._path is not None:
             try:
@@ -153,9 +153,9 @@ class Journal:
         with path.open("a+b") as file:
             lock(file)
             file.seek(0)
-            self._read(file, path, head, kinds)
+            self._read_results(file, path, head, kinds)
 
-    def _read(self, file: IO[bytes], path: Path, head: dict[str, str], kinds: str) -> None:
+    def _read_results(self, file: IO[bytes], path: Path, head: dict[str, str], kinds: str) -> None:
         text = file.read()
         first = f"{json.dumps(head)}\n".encode()
         whole = text[: text.rfind(b"\n") + 1]
@@ -165,7 +165,7 @@ class Journal:
             return
         lines = whole.decode("utf-8", errors="replace").splitlines()
         try:
-            header, *entries = [json_of(line) for line in lines]
+            header, *entries = [parse_json(line) for line in lines]
             done = {entry["name"]: entry["result"] for entry in entries}
             is_journal = header["format"] == FORMAT
         except (ValueError, KeyError, TypeError, RecursionError):
@@ -209,7 +209,7 @@ class Streamed:
         missing = set(target.topics).difference(self.run.topics)
         # Topics without retrieved documents are counted separately.
         with unheard():
-            empty = values_of(at_once, target, _empty(self.run.name), missing) if missing else {}
+            empty = topic_values(at_once, target, _empty(self.run.name), missing) if missing else {}
         topics = set(target.topics)
         rows: list[tuple[str, str, str, float]] = []
         for measure in at_once:
@@ -251,7 +251,7 @@ class Checkpoint:
             (folder / "kept").mkdir(parents=True, exist_ok=True)
         self.journal = Journal(folder / "journal.jsonl", inputs, "runs, judgments, intents, tags, measures or version")
 
-    def finished(self, kind: str) -> list[dict[str, Any]]:
+    def finished_parts(self, kind: str) -> list[dict[str, Any]]:
         """Results of the parts of a kind: ``"place"`` for parts in file order, ``"topics"`` for parts by topic."""
         return [result for key, result in self.journal.done.items() if key.startswith(f"{kind} ")]
 
@@ -265,12 +265,12 @@ class Checkpoint:
                 yield chunk.table
 
         if not self.workers.are_processes:
-            for part in map(_released(self.work), tables()):
+            for part in map(_releasing_work(self.work), tables()):
                 self.add(sent.popleft(), part)
             return
         with Shared((self.work, registered_sets(self.work.plan.at_once))) as shared:
             tables_packed = map(table_bytes, tables())
-            for part in self.workers.mapped(partial(_on_worker, shared), tables_packed, max_bytes=self.max_bytes):
+            for part in self.workers.map_items(partial(_on_worker, shared), tables_packed, max_bytes=self.max_bytes):
                 self.add(sent.popleft(), part)
 
     def add(self, chunk: PendingChunk, part: Part) -> None:
@@ -283,7 +283,7 @@ class Checkpoint:
         if chunk.file is not None:
             chunk.file.unlink(missing_ok=True)
 
-    def kept(self, result: dict[str, Any]) -> Any:
+    def read_rows(self, result: dict[str, Any]) -> Any:
         """The rows of a part; FileError if the file is missing or damaged."""
         path = self.folder / "kept" / result["file"]
         try:
@@ -294,10 +294,10 @@ class Checkpoint:
             raise FileError(path, f"cannot be read ({error}); remove the folder, and call again") from error
         return table
 
-    def streamed(self) -> Streamed:
+    def combined_result(self) -> Streamed:
         """The results of all parts."""
-        parts = self._counted()
-        tables = [self.kept(part) for part in parts]
+        parts = self._used_parts()
+        tables = [self.read_rows(part) for part in parts]
         run = _empty(self.work.name)
         if tables:
             # Parts were checked down to the ranks that measures look at.
@@ -314,8 +314,8 @@ class Checkpoint:
 
     def part(self, none: Any) -> Part:
         """The results of all parts as one part, with the rows of ``none`` if there are no parts."""
-        parts = self._counted()
-        kept = pa.concat_tables([self.kept(part) for part in parts]) if parts else none
+        parts = self._used_parts()
+        kept = pa.concat_tables([self.read_rows(part) for part in parts]) if parts else none
         values: dict[str, dict[str, float]] = {str(measure): {} for measure in self.work.plan.at_once}
         for part in parts:
             for measure, of_topics in part["values"].items():
@@ -326,9 +326,9 @@ class Checkpoint:
         n_dropped = sum(part["n_dropped"] for part in parts)
         return Part(kept, values, n_dropped, (sum(n_tied), sum(n_places), max(depths)) if tied else None, told)
 
-    def _counted(self) -> list[dict[str, Any]]:
+    def _used_parts(self) -> list[dict[str, Any]]:
         """The finished parts that count: of a run with topics apart, those by topic."""
-        return [*([] if "apart" in self.journal.done else self.finished("place")), *self.finished("topics")]
+        return [*([] if "apart" in self.journal.done else self.finished_parts("place")), *self.finished_parts("topics")]
 
     def _warn(self, parts: list[dict[str, Any]]) -> None:
         """Repeat the warnings of the parts for the whole run."""
@@ -348,17 +348,17 @@ class Checkpoint:
             warn_of_ties(name, sum(n_tied) / max(sum(n_places), 1), max(depths))
 
 
-def _released(work: Work) -> Callable[[Any], Part]:
+def _releasing_work(work: Work) -> Callable[[Any], Part]:
     """Return the work followed by the release of Arrow's unused memory after some chunks."""
     number = count(1)
 
-    def done(table: Any) -> Part:
+    def evaluate_chunk(table: Any) -> Part:
         part = work(table)
         if not next(number) % _RELEASED_TOGETHER:
             _release()
         return part
 
-    return done
+    return evaluate_chunk
 
 
 def _release() -> None:

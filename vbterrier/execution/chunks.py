@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 
 from vbterrier.errors import ParameterError, heard, warn
-from vbterrier.frames.named import register_intents, register_tags, registered
+from vbterrier.frames.named import register_intents, register_tags, registered_frame
 from vbterrier.frames.ranking import Run
 from vbterrier.measures.base import Measure, evaluate
 from vbterrier.measures.external import external_values, is_topicwise, n_decisive
@@ -35,7 +35,7 @@ _REGISTER = {"intents": register_intents, "tags": register_tags}
 def registered_sets(measures: Iterable[ir_measures.Measure]) -> Sets:
     """Return intents and tags that measures refer to by name, by kind and name."""
     keys = {(kind, measure.params.get(kind)) for measure in measures for kind in _REGISTER}
-    frames = {(kind, name): registered(kind, name) for kind, name in keys}
+    frames = {(kind, name): registered_frame(kind, name) for kind, name in keys}
     return {key: frame for key, frame in frames.items() if frame is not None}
 
 
@@ -136,7 +136,7 @@ class Work:
         run.refuse_duplicates(self.plan.depth)
         # One row more, to detect a tie with the last one, and those that show whether ids of documents match.
         n_kept = max(self.plan.depth + 1, CHECKED_RANKS)
-        rows, starts, sizes = run.ordered(n_kept)
+        rows, starts, sizes = run.ordered_rows(n_kept)
         rank = np.arange(len(rows)) - np.repeat(starts, sizes)
         first = run.frame.iloc[rows[rank < n_kept]]
         kept = pa.Table.from_pandas(first, schema=table.schema, preserve_index=False)
@@ -147,13 +147,15 @@ class Work:
         """Values of measures of whole rankings, tied documents, and warnings."""
         top = run.top(deepest(self.plan.at_once))
         _, of_ties = heard(lambda: top.warn_of_ties(run.name))
-        values, messages = heard(lambda: values_of(self.plan.at_once, self.target, run, set(run.topics), self.longest))
+        values, messages = heard(
+            lambda: topic_values(self.plan.at_once, self.target, run, set(run.topics), self.longest)
+        )
         tied = top.n_tied, int(np.count_nonzero(top.rows >= 0)), top.depth
         # Ties are reported once for all chunks.
         return values, tied, [message for message in messages if message not in of_ties]
 
 
-def values_of(
+def topic_values(
     measures: Sequence[ir_measures.Measure], target: EvaluationTarget, run: Run, topics: set[str], longest: int = 0
 ) -> dict[str, dict[str, float]]:
     """Return values of some topics, for measures whose value for a topic depends on this topic alone."""

@@ -23,13 +23,13 @@ from vbterrier.execution.pending import Shared
 from vbterrier.execution.streaming import streamed_runs
 from vbterrier.frames.entity_answers import answers
 from vbterrier.frames.files.blocks import blocks, qids
-from vbterrier.frames.files.parts import is_in_files, is_parts, is_table, parts_of
+from vbterrier.frames.files.parts import is_in_files, is_parts, is_table, run_paths
 from vbterrier.frames.files.reading import run_table
 from vbterrier.frames.ranking import Run, checked_run, system_tables
 from vbterrier.frames.systems import named_once
 from vbterrier.measures.base import Measure, values_by_topic
 from vbterrier.measures.external import external_values, prepare
-from vbterrier.measures.target import Scoring, aligned, deepest, require_one_tagger, restricted_target
+from vbterrier.measures.target import Scoring, align_topics, deepest, require_one_tagger, restricted_target
 from vbterrier.measures.unjudged import Estimated, draw_models, needs_model
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class Scorer:
         files = [Path(path) for _, run in named if _is_file(run) for path in (run if isinstance(run, list) else [run])]
         return sum(path.stat().st_size for path in files) > LARGE
 
-    def loaded(
+    def load_runs(
         self, named: Iterable[tuple[str, Any]], *, workers: Workers | None = None, progress: bool = False
     ) -> tuple[dict[str, Run], dict[str, Streamed]]:
         """Return runs by name, and the results of those that are read in chunks, evaluated by workers if given."""
@@ -97,7 +97,7 @@ class Scorer:
             return {name: answers(run, name=f"run {name!r}", duplicates=self.duplicates) for name, run in named}, {}
         depth = deepest(self.measures)
 
-        def read(item: tuple[str, Any]) -> list[tuple[str, Run]]:
+        def system_runs(item: tuple[str, Any]) -> list[tuple[str, Run]]:
             # Frames are runs of one system each, see named_runs.
             tables = system_tables(*item, self.system, extra=False) if is_in_files(item[1]) else dict([item])
             runs = [(name, checked_run(name, table, self.duplicates)) for name, table in tables.items()]
@@ -105,7 +105,7 @@ class Scorer:
                 run.refuse_duplicates(depth)
             return runs
 
-        return named_once(chain.from_iterable(in_threads(read, list(named)))), {}
+        return named_once(chain.from_iterable(in_threads(system_runs, list(named)))), {}
 
     def prepare(self, target: EvaluationTarget) -> None:
         """Compute what the measures need of a target, once for all runs."""
@@ -164,7 +164,7 @@ def in_threads(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
     return [result for result, _ in results]
 
 
-def scored(
+def score_rows(
     scorer: Scorer,
     named: Sequence[tuple[str, Any]],
     loaded: Mapping[str, Run],
@@ -189,13 +189,13 @@ def scored(
 
     topics = None if target is scorer.judged else target.topics
     with Shared((scorer, registered_sets(scorer.measures), target, topics, models)) as shared:
-        for rows, messages in workers.shared_out(partial(_rows_of, shared), items, here):
+        for rows, messages in workers.shared_out(partial(_worker_rows, shared), items, here):
             for message in messages:
                 warn(message)
             yield rows
 
 
-def _rows_of(shared: Shared, item: tuple[str, Any]) -> tuple[list[Row], list[str]]:
+def _worker_rows(shared: Shared, item: tuple[str, Any]) -> tuple[list[Row], list[str]]:
     """Read a run and evaluate it, on a worker; the caller has checked the run."""
     scorer, sets, target, topics, models = shared.value
     register(sets)
@@ -239,7 +239,7 @@ def distribute(
         measure_plan(scorer.measures)
     items = [(name, _absolute(run)) for name, run in named]
     sets = registered_sets(scorer.measures)
-    work = partial(workers.mapped, progress=progress)
+    work = partial(workers.map_items, progress=progress)
     target = scorer.judged
     if on_topics == "same" and not scorer.is_linking:
         _require_same(workers, items, target)
@@ -252,7 +252,7 @@ def distribute(
         estimated = [measure for measure in scorer.measures if isinstance(measure, Estimated)]
         if estimated:
             # Models are fitted to all runs in this process; workers get their draws.
-            models = fit(scorer.loaded(named)[0] if needs_model(estimated) else {}, scorer.judged)
+            models = fit(scorer.load_runs(named)[0] if needs_model(estimated) else {}, scorer.judged)
             draw_models(estimated, models)
             scorer.prepare(target)
         with Shared((target, models)) as common:
@@ -275,7 +275,7 @@ def _require_same(workers: Workers, items: Sequence[tuple[str, Any]], target: Ev
     files = [(name, run) for name, run in items if name not in summaries]
     if len(items) < 2 or not all(_is_file(run) for _, run in files):  # noqa: PLR2004 - one agrees with itself
         return
-    topics_of_files = workers.mapped(_topics_of_files, [run for _, run in files])
+    topics_of_files = workers.map_items(_topics_of_files, [run for _, run in files])
     summaries |= {
         name: SimpleNamespace(topics=topics) for (name, _), topics in zip(files, topics_of_files, strict=True)
     }
@@ -291,7 +291,7 @@ def _topics_of_files(run: Any) -> list[str]:
     """The topics of a run in order of appearance, read by a worker."""
     if is_table(run):
         return list(dict.fromkeys(run_table(run)["qid"]))
-    read = blocks(parts_of(run), 1 << 24)
+    read = blocks(run_paths(run), 1 << 24)
     return list(dict.fromkeys(topic for block in read for topic in qids(block.table).codes()[0]))
 
 
@@ -318,18 +318,18 @@ def _summary(shared: Shared, common: Shared | None, item: tuple[str, Any]) -> di
     target, models = (None, None) if common is None else common.value
     (loaded, in_parts), of_reading = heard(lambda: scorer.loaded([item]))
 
-    def evaluated(name: str) -> tuple[Any, list[Row]]:
+    def evaluate_run(name: str) -> tuple[Any, list[Row]]:
         run = loaded[name]
         if target is None:
             return run, []
-        aligned(scorer.judged, {name: run}, "all")
+        align_topics(scorer.judged, {name: run}, "all")
         topics = set(target.topics)
         run = run.only(topics) if len(topics) < len(scorer.judged.topics) else run
         return run, scorer.rows(name, run, target, in_parts.get(name), models)
 
     summaries = {}
     for name in loaded:
-        (run, rows), messages = heard(partial(evaluated, name))
+        (run, rows), messages = heard(partial(evaluate_run, name))
         columns = [column for column in ("tagger",) if column in run.frame.columns]
         told = of_reading + messages
         summaries[name] = RunSummary(run.name, run.topics, run.frame[columns].drop_duplicates(), rows, told)

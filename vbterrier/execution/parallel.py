@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from vbterrier._version import __version__
 from vbterrier.errors import FileError, ParameterError, ServiceError, VBTerrierError, excerpt
 from vbterrier.execution.pending import Sent, Shared, in_processes, n_processes, results_in_order, unsendable
-from vbterrier.log import tracked
+from vbterrier.log import tracked_items
 from vbterrier.settings import check_jobs
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 
-def mapped(
+def map_items(
     function: Callable[[T], R],
     items: Iterable[T],
     *,
@@ -59,7 +59,7 @@ def mapped(
         results = map(function, items)
     else:
         results = in_processes(function, items, n_jobs, max_bytes)
-    return iter(tracked(results, description, shown=progress, total=n_items))
+    return iter(tracked_items(results, description, shown=progress, total=n_items))
 
 
 # Seconds that processes need to start and to import the package.
@@ -69,7 +69,7 @@ _HERE = ("127.", "localhost", "[::1]")
 
 
 class Workers:
-    """Processes of this machine, or the workers of a cluster; see :func:`mapped`."""
+    """Processes of this machine, or the workers of a cluster; see :func:`map_items`."""
 
     def __init__(self, n_jobs: int = 1, client: Any = None) -> None:
         self.n_jobs, self.client = n_jobs, client
@@ -111,7 +111,7 @@ class Workers:
             yield result
         if left:
             _LOG.info("%d items are left for %d workers", len(left), self.n)
-            yield from self._beside(function, left, here) if self.client is None else self.mapped(function, left)
+            yield from self._beside(function, left, here) if self.client is None else self.map_items(function, left)
         elif seconds:
             _LOG.info("%d workers would not have paid for %d items of %.2f s", self.n, len(seconds), min(seconds))
 
@@ -122,14 +122,14 @@ class Workers:
         """
         last: list[R] = []
 
-        def taken() -> Iterator[T]:
+        def last_items() -> Iterator[T]:
             # Both ends of a deque may be taken by two threads.
             with suppress(IndexError):
                 while True:
                     yield left.pop()
 
         with ThreadPoolExecutor(1) as thread:
-            behind = thread.submit(lambda: last.extend(in_processes(function, taken(), self.n - 1)))
+            behind = thread.submit(lambda: last.extend(in_processes(function, last_items(), self.n - 1)))
             try:
                 while not (behind.done() and behind.exception()):
                     try:
@@ -151,14 +151,14 @@ class Workers:
         n_busy = self.n if self.client is None else self.n / 2
         return 0.0 if len(seconds) < 2 else min(seconds) * n_left * (1 - 1 / n_busy)  # noqa: PLR2004
 
-    def mapped(self, function: Callable[[T], R], items: Iterable[T], **options: Any) -> Iterator[R]:
-        """See :func:`mapped`."""
-        return mapped(function, items, n_jobs=self.n_jobs, client=self.client, **options)
+    def map_items(self, function: Callable[[T], R], items: Iterable[T], **options: Any) -> Iterator[R]:
+        """See :func:`map_items`."""
+        return map_items(function, items, n_jobs=self.n_jobs, client=self.client, **options)
 
 
 @contextmanager
 def workers(n_jobs: int, client: Any) -> Iterator[Workers]:
-    """Yield processes of this machine, or connect to a cluster once; errors as in :func:`mapped`."""
+    """Yield processes of this machine, or connect to a cluster once; errors as in :func:`map_items`."""
     require_workers(n_jobs, client)
     if client is None:
         yield Workers(n_jobs)
@@ -189,7 +189,7 @@ _TURN = Lock()
 
 def require_client(client: Any) -> None:
     """Refuse a value that is neither client nor address."""
-    Client = _distributed().Client
+    Client = _import_distributed().Client
     if not isinstance(client, (str, Client)):
         raise ParameterError(
             f"client={excerpt(client)}: wanted a distributed.Client, or the address of a scheduler as 'tcp://host:8786'"
@@ -201,14 +201,14 @@ def require_client(client: Any) -> None:
 def on_cluster(
     function: Callable[[T], R], items: Iterable[T], client: Any, max_bytes: int | None = None
 ) -> Iterator[R]:
-    """Yield the result of every item in order; see :func:`vbterrier.execution.parallel.mapped`."""
+    """Yield the result of every item in order; see :func:`vbterrier.execution.parallel.map_items`."""
     if isinstance(items, Sized) and not len(items):
         return
     with cluster_client(client) as cluster:
         require_worker(cluster)
         kept: dict[int, tuple[Shared, Any]] = {}
 
-        def sent(item: T) -> Any:
+        def send_item(item: T) -> Any:
             try:
                 packed, shared = _pickle((Sent(function), item))
             except Exception as error:
@@ -218,30 +218,30 @@ def on_cluster(
                     # A task, because scattered data are lost with the worker that holds them.
                     kept[id(value)] = value, _future(cluster, _object, _pickle(value.value)[0])
             values = [kept[id(value)][1] for value in shared]
-            return _future(cluster, _called, packed, _version(), *values)
+            return _future(cluster, _call_on_worker, packed, _version(), *values)
 
         def ahead() -> int:
             return _AHEAD * max(n_threads(cluster), 1)
 
-        yield from results_in_order(items, sent, lambda future, _: _result(future, cluster), ahead, max_bytes)
+        yield from results_in_order(items, send_item, lambda future, _: _result(future, cluster), ahead, max_bytes)
 
 
 def _future(cluster: Any, *task: Any) -> Any:
     with warnings.catch_warnings():
         # A large frame in memory can only be sent.
         warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
-        with _lost(cluster, Exception):
+        with _convert_errors(cluster, Exception):
             return cluster.submit(*task, pure=False)
 
 
 def n_threads(cluster: Any) -> int:
     """Number of threads of a cluster."""
-    with _lost(cluster, Exception):
+    with _convert_errors(cluster, Exception):
         return sum(cluster.nthreads().values())
 
 
 @contextmanager
-def _lost(cluster: Any, *kinds: type[BaseException]) -> Iterator[None]:
+def _convert_errors(cluster: Any, *kinds: type[BaseException]) -> Iterator[None]:
     """Convert errors of Dask into the error of a lost cluster."""
     try:
         yield
@@ -257,14 +257,14 @@ def _losses() -> tuple[type[BaseException], ...]:
     """Errors of a client whose scheduler is lost."""
     from concurrent.futures import CancelledError
 
-    return CancelledError, _distributed().comm.CommClosedError
+    return CancelledError, _import_distributed().comm.CommClosedError
 
 
 def _result(future: Any, cluster: Any) -> Any:
-    distributed = _distributed()
+    distributed = _import_distributed()
     alone, idle = 0.0, 0.0
     try:
-        with _lost(cluster, *_losses()):
+        with _convert_errors(cluster, *_losses()):
             while True:
                 try:
                     return future.result(timeout=_LOOK)
@@ -308,7 +308,7 @@ def _stall(cluster: Any) -> str:
     return f"client: no worker of the scheduler at {_address(cluster)} did any work for {STALLED} seconds; {cause}"
 
 
-def _called(packed: bytes, version: str, *values: Any) -> Any:
+def _call_on_worker(packed: bytes, version: str, *values: Any) -> Any:
     """Apply the function to the item, on a worker."""
     if version != _version():
         raise VBTerrierError(
@@ -319,7 +319,7 @@ def _called(packed: bytes, version: str, *values: Any) -> Any:
         try:
             return function(item)
         except FileError as error:
-            address = _distributed().get_worker().address
+            address = _import_distributed().get_worker().address
             error.args = (f"{error} (on the worker {address}, which reads files from the same paths)",)
             raise
 
@@ -361,7 +361,7 @@ def cluster_client(client: Any) -> Iterator[Any]:
     if not isinstance(client, str):
         yield client
         return
-    distributed = _distributed()
+    distributed = _import_distributed()
     log = logging.getLogger("distributed.client")
     try:
         if not client.startswith("inproc:"):
@@ -387,9 +387,9 @@ def cluster_client(client: Any) -> Iterator[Any]:
 def require_worker(cluster: Any) -> None:
     """Wait for a worker; a task makes adaptive clusters start one."""
     try:
-        with _lost(cluster, *_losses()):
+        with _convert_errors(cluster, *_losses()):
             _future(cluster, _version).result(timeout=WORKER)
-    except _distributed().TimeoutError as error:
+    except _import_distributed().TimeoutError as error:
         raise ServiceError(
             _address(cluster),
             f"client: the scheduler at {_address(cluster)} has no worker that answers within {WORKER} seconds; start "
@@ -401,7 +401,7 @@ def _address(cluster: Any) -> str:
     return str(cluster.scheduler.address) if cluster.scheduler else "?"
 
 
-def _distributed() -> Any:
+def _import_distributed() -> Any:
     try:
         import distributed
     except ImportError as error:

@@ -94,7 +94,7 @@ def results_in_order(
     left = iter(items)
     weight = 0
 
-    def received() -> Any:
+    def next_result() -> Any:
         nonlocal weight
         task, n_bytes = sent.popleft()
         weight -= n_bytes
@@ -105,20 +105,20 @@ def results_in_order(
             item: Any = next(left, _NO_MORE)
         except Exception:
             while sent:
-                yield received()
+                yield next_result()
             raise
         if item is _NO_MORE:
             break
         n_bytes = 0 if max_bytes is None else len(item)
         while sent and max_bytes is not None and weight + n_bytes > max_bytes:
-            yield received()
+            yield next_result()
         sent.append((send(item), n_bytes))
         weight += n_bytes
         del item
         while len(sent) >= max(n_ahead(), 1):
-            yield received()
+            yield next_result()
     while sent:
-        yield received()
+        yield next_result()
 
 
 class _Task:
@@ -196,17 +196,17 @@ def _result(future: Any, n_jobs: int) -> Any:
 def in_processes(
     function: Callable[[T], R], items: Iterable[T], n_jobs: int, max_bytes: int | None = None
 ) -> Iterator[R]:
-    """Yield the result of every item in order; see :func:`vbterrier.execution.parallel.mapped`."""
+    """Yield the result of every item in order; see :func:`vbterrier.execution.parallel.map_items`."""
     n = n_processes(n_jobs)
     tasks: list[_Task] = []
     _require_sendable(function, f"n_jobs={n_jobs}")
     function = Sent(function)
 
-    def sent(item: T) -> _Task:
+    def send_item(item: T) -> _Task:
         tasks.append(_Task(item, _future(n, function, item)))
         return tasks[-1]
 
-    def received(task: _Task, others: Iterable[_Task]) -> R:
+    def receive_result(task: _Task, others: Iterable[_Task]) -> R:
         behind, n_lost = [*others], 0
         while isinstance(task.future.exception(), BrokenExecutor):
             n_lost += 1
@@ -224,7 +224,7 @@ def in_processes(
         return result
 
     try:
-        yield from results_in_order(items, sent, received, lambda: _AHEAD * n, max_bytes)
+        yield from results_in_order(items, send_item, receive_result, lambda: _AHEAD * n, max_bytes)
     finally:
         if tasks:
             # Work that its thread has not started makes loky fail; threads start it immediately.

@@ -23,7 +23,7 @@ from vbterrier.execution.checkpoint import (
     Checkpoint,
     PendingChunk,
     Streamed,
-    inputs_of,
+    inputs_digest,
     locked_folder,
     memory_returned,
     table_bytes,
@@ -46,11 +46,11 @@ from vbterrier.frames.files.blocks import (
     require_size,
     split_by_system,
 )
-from vbterrier.frames.files.parts import files_of, independent_parts, is_in_files, is_parts
+from vbterrier.frames.files.parts import independent_parts, is_in_files, is_parts, run_files
 from vbterrier.frames.files.writing import kept_in, replacing
 from vbterrier.frames.ranking import Run
 from vbterrier.frames.systems import ONE, named_once
-from vbterrier.log import tracked
+from vbterrier.log import tracked_items
 from vbterrier.measures.base import Measure
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def streamed_runs(
             loaded = named_once([*loaded.items(), (name, by_parts.run)])
             results[name] = by_parts
             continue
-        with files_of(name, run, system) as files:
+        with run_files(name, run, system) as files:
             for system_name, result in streamed_systems(name, files, work, workers, **how):
                 loaded = named_once([*loaded.items(), (system_name, result.run)])
                 results[system_name] = result
@@ -140,7 +140,7 @@ def _streamed_parts(
     process has to read the run: a single part, several systems, or parts that divide so many topics that their rows
     exceed the limit of a topic.
     """
-    folder = None if resume is None else _folder_of(resume, name)
+    folder = None if resume is None else _checkpoint_folder(resume, name)
     own_folder = None if folder is None else folder / "parts"
     # Path.exists would raise for a name that is too long for a file.
     is_resumed = own_folder is not None and os.path.exists(own_folder)  # noqa: PTH110
@@ -152,7 +152,7 @@ def _streamed_parts(
     if len(parts) < 2:  # noqa: PLR2004 - one part is read by one process
         return None
     of_run = replace(work, name=f"run {name!r}")
-    inputs = "" if own_folder is None else inputs_of(parts, of_run)
+    inputs = "" if own_folder is None else inputs_digest(parts, of_run)
     _, limit = _limits(memory)
     with locked_folder(own_folder) as place:
         checkpoint = Checkpoint(place, of_run, inputs, workers, memory // _IN_TRANSIT)
@@ -162,7 +162,7 @@ def _streamed_parts(
         checkpoint.work = replace(of_run, longest=done["longest"])
         left = [number for number in range(len(parts)) if f"place {number}" not in done]
         with Shared((checkpoint.work, registered_sets(work.plan.at_once))) as shared:
-            evaluated = workers.mapped(
+            evaluated = workers.map_items(
                 partial(_part, shared, memory, name, system),
                 [(parts[number], done["divided"][number]) for number in left],
                 description=f"scoring {of_run.name}",
@@ -181,7 +181,7 @@ def _streamed_parts(
 
             size = sum(path.stat().st_size for path in files)
             checkpoint.add_all(_by_topic(rows, "", checkpoint, _n_parts(size, limit), limit))
-        return checkpoint.streamed()
+        return checkpoint.combined_result()
 
 
 def _is_counted(
@@ -193,7 +193,7 @@ def _is_counted(
     n_bytes, limit = _limits(memory)
     how: dict[str, Any] = {"description": f"counting {checkpoint.work.name}", "progress": progress}
     try:
-        summaries = list(checkpoint.workers.mapped(partial(_part_summary, name, system, n_bytes), parts, **how))
+        summaries = list(checkpoint.workers.map_items(partial(_part_summary, name, system, n_bytes), parts, **how))
     except SystemsError:
         return False
     divided = _shared_topics(name, parts, summaries, limit)
@@ -237,15 +237,15 @@ def _part_summary(name: str, system: str | None, n_bytes: int, source: Any) -> _
     systems = SystemColumns(system)
     size, columns = 0, list[str]()
 
-    def counted(read: Iterable[RunBlock]) -> Iterator[RunBlock]:
+    def counted_blocks(read: Iterable[RunBlock]) -> Iterator[RunBlock]:
         nonlocal size, columns
         for block in read:
             size += block.table.nbytes
             columns = block.table.column_names
             yield block
 
-    with files_of(name, source, system) as files, memory_returned():
-        sizes, _ = _sizes(counted(blocks(files, n_bytes, systems=systems)))
+    with run_files(name, source, system) as files, memory_returned():
+        sizes, _ = _sizes(counted_blocks(blocks(files, n_bytes, systems=systems)))
     return _PartSummary(sizes, size, columns, systems.values)
 
 
@@ -259,7 +259,7 @@ def _part(
     topics = pa.array(divided, pa.large_string())
     rest: list[Any] = []
 
-    def read(files: Sequence[Path], start: Place) -> Iterator[RunBlock]:
+    def undivided_blocks(files: Sequence[Path], start: Place) -> Iterator[RunBlock]:
         # A part with the rows of a topic apart is read twice.
         rest.clear()
         for block in blocks(files, n_bytes, start, SystemColumns(system)):
@@ -269,14 +269,14 @@ def _part(
             if len(table):
                 yield RunBlock(table, block.place)
 
-    def evaluated() -> Part:
-        with files_of(name, source, system) as files, locked_folder(None) as place:
+    def evaluate_part() -> Part:
+        with run_files(name, source, system) as files, locked_folder(None) as place:
             checkpoint = Checkpoint(place, work, "", Workers(), 0)
-            _evaluate(partial(read, files), files, n_bytes, limit, checkpoint, SystemColumns(system))
+            _evaluate(partial(undivided_blocks, files), files, n_bytes, limit, checkpoint, SystemColumns(system))
             return checkpoint.part(rest[0].slice(0, 0) if rest else None)
 
     with memory_returned():
-        part, messages = heard(evaluated)
+        part, messages = heard(evaluate_part)
     return replace(part, told=part.told + messages), table_bytes(pa.concat_tables(rest)) if divided else None
 
 
@@ -286,7 +286,7 @@ def _limits(memory: int) -> tuple[int, int]:
     return min(n_bytes, _MOST_BLOCK), max(memory // _PER_TOPIC, n_bytes)
 
 
-def first_ranks_of(
+def read_first_ranks(
     named_runs: Mapping[str, Any],
     work: Work,
     memory: int | str | None,
@@ -309,11 +309,11 @@ def first_ranks_of(
     with Shared(work) as shared, ExitStack() as opened_files:
         # Workers may have another working folder.
         items = [
-            (name, tuple(path.absolute() for path in opened_files.enter_context(files_of(name, run, system))))
+            (name, tuple(path.absolute() for path in opened_files.enter_context(run_files(name, run, system))))
             for name, run in named_runs.items()
             if is_in_files(run)
         ]
-        read = workers.mapped(
+        read = workers.map_items(
             partial(_first_ranks, shared, n_bytes, system), items, description="reading", progress=progress
         )
         frames = {}
@@ -350,10 +350,10 @@ def streamed_systems(
     """
 
     def result(system_name: str, files: Sequence[Path], columns: SystemColumns) -> Streamed:
-        folder = None if resume is None else _folder_of(resume, system_name)
+        folder = None if resume is None else _checkpoint_folder(resume, system_name)
         of_run = replace(work, name=f"run {system_name!r}")
         how: dict[str, Any] = {"memory": memory, "folder": folder, "source": paths, "progress": progress}
-        return streamed(files, of_run, workers, systems=columns, **how)
+        return stream_run(files, of_run, workers, systems=columns, **how)
 
     try:
         yield name, result(name, paths, SystemColumns(system))
@@ -368,11 +368,11 @@ def streamed_systems(
                 yield system_name, result(system_name, [file], SystemColumns(ONE))
 
 
-def _folder_of(resume: str | os.PathLike[str], name: str) -> Path:
+def _checkpoint_folder(resume: str | os.PathLike[str], name: str) -> Path:
     return Path(resume) / hashlib.blake2b(name.encode(), digest_size=8).hexdigest()
 
 
-def streamed(
+def stream_run(
     paths: Sequence[Path],
     work: Work,
     workers: Workers | None = None,
@@ -393,7 +393,7 @@ def streamed(
     """
     workers, systems = workers or Workers(), systems or SystemColumns(ONE)
     # A temporary folder is never resumed from.
-    inputs = "" if folder is None else inputs_of(source or paths, work)
+    inputs = "" if folder is None else inputs_digest(source or paths, work)
     with locked_folder(folder) as place, memory_returned():
         checkpoint = Checkpoint(place, work, inputs, workers, memory // _IN_TRANSIT)
         n_bytes = max(memory // max(_PER_BLOCK, _PER_WORKER * workers.n), LEAST_BLOCK)
@@ -403,7 +403,7 @@ def streamed(
             checkpoint.work = replace(work, longest=_longest(paths, checkpoint, n_bytes, systems, progress=progress))
         read = partial(blocks, paths, n_bytes, systems=systems)
         _evaluate(read, paths, n_bytes, limit, checkpoint, systems, progress=progress)
-        return checkpoint.streamed()
+        return checkpoint.combined_result()
 
 
 def _longest(
@@ -416,7 +416,7 @@ def _longest(
     if "longest" not in checkpoint.journal.done:
         what, total = f"counting {checkpoint.work.name}", _n_blocks(paths, n_bytes)
         read = blocks(paths, n_bytes, systems=systems)
-        sizes, is_apart = _sizes(tracked(read, what, shown=progress, total=total, unit="block"))
+        sizes, is_apart = _sizes(tracked_items(read, what, shown=progress, total=total, unit="block"))
         if is_apart:
             checkpoint.journal.add("apart", result=True)
         checkpoint.journal.add("longest", max(sizes.values(), default=0))
@@ -460,7 +460,7 @@ def _evaluate(
         task = f"splitting {checkpoint.work.name} by topic"
 
         def every() -> Iterable[RunBlock]:
-            return tracked(read(Place()), task, shown=progress, total=total, unit="block")
+            return tracked_items(read(Place()), task, shown=progress, total=total, unit="block")
 
         checkpoint.add_all(_by_topic(every, "", checkpoint, _n_parts(size, limit), limit))
 
@@ -475,15 +475,15 @@ def _by_place(
     progress: bool,
 ) -> None:
     """Evaluate the files in order, from the end of the last finished part."""
-    done = checkpoint.finished("place")
+    done = checkpoint.finished_parts("place")
     if "apart" in checkpoint.journal.done or (done and done[-1]["behind"] is None):
         return
     start = Place(**done[-1]["behind"]) if done else Place()
-    seen = {topic for part in done for topic in checkpoint.kept(part)["qid"].unique().to_pylist()}
+    seen = {topic for part in done for topic in checkpoint.read_rows(part)["qid"].unique().to_pylist()}
     name = checkpoint.work.name
     # The rows behind the last finished part may be those of another system.
     systems.values.update(checkpoint.journal.done.get("systems", {}))
-    tracked_blocks = tracked(read(start), f"scoring {name}", shown=progress, total=n_blocks, unit="block")
+    tracked_blocks = tracked_items(read(start), f"scoring {name}", shown=progress, total=n_blocks, unit="block")
 
     def every() -> Iterator[PendingChunk]:
         for number, chunk in enumerate(chunks(tracked_blocks, limit, name), len(done)):

@@ -122,14 +122,14 @@ class Answer:
         """The answer as escaped HTML, for notebooks."""
         of = f' data-decision="{self.decision}"' if self.decision else ""
         mark = f"{MARKS[self.decision]} " if self.decision else ""
-        parts = [f"<p><strong{of}>{mark}{_escaped(self.verdict)}</strong></p>"]
-        parts += [f"<p>{_escaped(self.reason)}</p>"] if self.reason else []
+        parts = [f"<p><strong{of}>{mark}{_escape_html(self.verdict)}</strong></p>"]
+        parts += [f"<p>{_escape_html(self.reason)}</p>"] if self.reason else []
         if self.caveats:
             serious = "<strong>Serious caveat:</strong> "
-            items = "".join(f"<li>{serious * one.serious}{_escaped(one.line())}</li>" for one in self.caveats)
+            items = "".join(f"<li>{serious * one.serious}{_escape_html(one.line())}</li>" for one in self.caveats)
             parts.append(f"<ul>{items}</ul>")
         if self.next:
-            code = f"<code>{_escaped(self.next)}</code>"
+            code = f"<code>{_escape_html(self.next)}</code>"
             # Calls have few places to break a line at.
             parts.append(f'<p style="overflow-wrap: anywhere">Next: {code}</p>')
         return "\n".join(parts)
@@ -248,5 +248,5 @@ def text_key(text: str) -> str:
     return " ".join(text.split()).rstrip(".").casefold()
 
 
-def _escaped(text: str) -> str:
+def _escape_html(text: str) -> str:
     return html.escape(printable(text))

@@ -57,7 +57,7 @@ class ColumnNames:
     last: Mapping[str, str] = field(default_factory=dict)
     spelled: tuple[str, ...] = ()
 
-    def renamed(self, columns: Sequence[str]) -> list[str]:
+    def standard_names(self, columns: Sequence[str]) -> list[str]:
         """Return the names of columns with those of this package for the known ones.
 
         The column's own name precedes its other names, and these precede names that mean it if there is no other.
@@ -89,7 +89,7 @@ class ColumnNames:
 
     def knows(self, columns: Sequence[str]) -> bool:
         """Return True if a table has all columns that it must have."""
-        return set(self.named) <= set(self.renamed(columns))
+        return set(self.named) <= set(self.standard_names(columns))
 
     def _may_be(self, concept: str, last: str, columns: Sequence[str], words: Sequence[str]) -> bool:
         """Return True if a name means a column: a score may be none, and texts of other names are asked for by them."""

@@ -15,7 +15,15 @@ import pyarrow as pa
 
 from vbterrier.errors import FileError, InputError, agreeing, choice, nearest, number, printable, warn
 from vbterrier.frames.columns import QRELS
-from vbterrier.frames.ids import FEW, Lookup, integers_of, keys_of, numbers_of, owner_of, repeated_pairs
+from vbterrier.frames.ids import (
+    FEW,
+    Lookup,
+    column_integers,
+    column_keys,
+    column_numbers,
+    repeated_pairs,
+    row_describer,
+)
 from vbterrier.frames.nested import nested_rows
 from vbterrier.frames.trectools import frame_of_trectools, is_trectools
 from vbterrier.kernels import fingerprints
@@ -55,7 +63,7 @@ def is_arrow_dataset(data: Any) -> bool:
     return any(each.__name__ == "Dataset" and each.__module__.startswith("pyarrow.") for each in type(data).__mro__)
 
 
-def frame_of(data: Any, what: str, vocabulary: ColumnNames | None = None) -> pd.DataFrame:
+def pandas_frame(data: Any, what: str, vocabulary: ColumnNames | None = None) -> pd.DataFrame:
     """Return a pandas frame unchanged, or convert a table of polars or pyarrow, or an object of TrecTools.
 
     A ``Dataset`` of pyarrow is read whole. With a vocabulary, columns that other tools name otherwise get the names of
@@ -69,7 +77,7 @@ def frame_of(data: Any, what: str, vocabulary: ColumnNames | None = None) -> pd.
                     raise InputError(f"{what}: column {name!r} occurs {list(data.columns).count(name)} times; keep one")
         frame = data
     else:
-        frame = _converted(data, what, vocabulary)
+        frame = _convert_table(data, what, vocabulary)
     if vocabulary is None or (not vocabulary.spelled and set(vocabulary.named).issubset(frame.columns)):
         return frame
     return known_columns(frame, vocabulary)
@@ -77,11 +85,11 @@ def frame_of(data: Any, what: str, vocabulary: ColumnNames | None = None) -> pd.
 
 def known_columns(frame: pd.DataFrame, vocabulary: ColumnNames) -> pd.DataFrame:
     """Return a frame with the columns of a vocabulary, or unchanged if it lacks one under any name."""
-    names = vocabulary.renamed([str(name) for name in frame.columns])
+    names = vocabulary.standard_names([str(name) for name in frame.columns])
     lacking = set(vocabulary.named).difference(names)
     if lacking == {"score"} and "rank" in names:
         ranked = frame.set_axis(names, axis=1)
-        return ranked.assign(score=-numbers_of(ranked["rank"], "column 'rank'"))
+        return ranked.assign(score=-column_numbers(ranked["rank"], "column 'rank'"))
     return frame if lacking or names == list(frame.columns) else frame.set_axis(names, axis=1)
 
 
@@ -96,7 +104,7 @@ def is_nested_table(data: Any) -> bool:
     return isinstance(data, (list, tuple)) and bool(data) and all(hasattr(row, "_asdict") for row in data)
 
 
-def _converted(data: Any, what: str, vocabulary: ColumnNames | None) -> pd.DataFrame:
+def _convert_table(data: Any, what: str, vocabulary: ColumnNames | None) -> pd.DataFrame:
     """The frame of a table that is none of pandas."""
     if is_trectools(data):
         return frame_of_trectools(data, what)
@@ -203,7 +211,7 @@ def refuse_near_misses(frame: pd.DataFrame, optional: Iterable[str], what: str, 
         raise InputError(f"{what}: {message}")
 
 
-def systems_of(runs: Any) -> Iterator[tuple[str, Any]]:
+def system_items(runs: Any) -> Iterator[tuple[str, Any]]:
     """Yield names, as text, and runs from a mapping or from pairs, refusing repeated names."""
     seen: set[str] = set()
     for key, run in runs.items() if hasattr(runs, "items") else runs:
@@ -227,14 +235,17 @@ class LabelFrame:
         self.name = name
         frame = qrels
         if ids is None:
-            frame = frame_of(qrels, name, QRELS)
+            frame = pandas_frame(qrels, name, QRELS)
             require(frame, ("qid", "docno", "label"), name)
-            ids = keys_of(frame["qid"], f"{name} column 'qid'"), keys_of(frame["docno"], f"{name} column 'docno'")
+            ids = (
+                column_keys(frame["qid"], f"{name} column 'qid'"),
+                column_keys(frame["docno"], f"{name} column 'docno'"),
+            )
         self.qid, self.docno = ids
         self.path = getattr(frame, "attrs", {}).get(PATH, "")
         self.topics, self.topic = self.qid.codes()
-        owner = owner_of(self.topics, self.topic, self.docno)
-        self.label = integers_of(frame["label"], f"{name} column 'label'", owner)
+        owner = row_describer(self.topics, self.topic, self.docno)
+        self.label = column_integers(frame["label"], f"{name} column 'label'", owner)
         keep = self._once(frame["iteration"] if "iteration" in frame.columns else None)
         if drop_negative:
             keep &= self.label >= 0
@@ -358,7 +369,7 @@ def treat_negative(qrels: pd.DataFrame, negative: str) -> pd.DataFrame:
 _ROUNDING = 1e-6
 
 
-def steps_of(labels: Floats, unit: float) -> tuple[Ints, Bools]:
+def label_steps(labels: Floats, unit: float) -> tuple[Ints, Bools]:
     """Return labels as numbers of steps of a scale, and True for those that are no multiple of its step."""
     steps = labels / unit
     # Infinity has no distance from itself.
@@ -393,21 +404,21 @@ def in_units(qrels: Any, unit: float, *, name: str = "qrels") -> pd.DataFrame:
     >>> in_units(pd.DataFrame({"qid": "1", "docno": ["a", "b"], "label": [0.25, 1.0]}), 0.25)["label"].tolist()
     [1, 4]
     """
-    frame = frame_of(qrels, name, QRELS)
+    frame = pandas_frame(qrels, name, QRELS)
     require(frame, ("qid", "docno", "label"), name)
     unit = number("unit", unit, low=0, open_low=True)
-    steps, odd = steps_of(numbers_of(frame["label"], f"{name} column 'label'"), unit)
+    steps, odd = label_steps(column_numbers(frame["label"], f"{name} column 'label'"), unit)
     if odd.any():
-        raise InputError(f"{name}: {misfit_of(frame, odd, unit)}")
+        raise InputError(f"{name}: {odd_label_message(frame, odd, unit)}")
     return frame.assign(label=steps)
 
 
-def misfit_of(frame: pd.DataFrame, odd: Bools, unit: float) -> str:
+def odd_label_message(frame: pd.DataFrame, odd: Bools, unit: float) -> str:
     """The message about the first label that is no multiple of the step of its scale."""
     row = frame[odd].iloc[0]
     return (
         f"the label of {row['docno']!r} in topic {row['qid']!r} is {row['label']:g}, wanted a multiple of {unit:g}: "
-        f"give the smallest step of the scale as {UNIT.offered() or 'unit='}"
+        f"give the smallest step of the scale as {UNIT.available_text() or 'unit='}"
     )
 
 
@@ -436,9 +447,9 @@ def flatten_qrels(qrels: Any, *, name: str = "qrels") -> pd.DataFrame:
     >>> flatten_qrels(qrels).values.tolist()
     [['1', 'd', 2]]
     """
-    frame = frame_of(qrels, name, QRELS)
+    frame = pandas_frame(qrels, name, QRELS)
     require(frame, ("qid", "docno", "label"), name)
     for column in ("qid", "docno"):
-        keys_of(frame[column], f"{name} column {column!r}")
-    frame = frame.assign(label=integers_of(frame["label"], f"{name} column 'label'"))
+        column_keys(frame[column], f"{name} column {column!r}")
+    frame = frame.assign(label=column_integers(frame["label"], f"{name} column 'label'"))
     return frame.groupby(["qid", "docno"], sort=False, observed=True)["label"].max().reset_index()

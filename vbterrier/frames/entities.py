@@ -10,8 +10,8 @@ import pandas as pd
 
 from vbterrier.errors import InputError, excerpt
 from vbterrier.frames.columns import TAGS
-from vbterrier.frames.contracts import frame_of, is_frame, refuse_near_misses, require
-from vbterrier.frames.ids import Lookup, flags_of, ids_of, keys_of, numbers_of, repeated_pairs
+from vbterrier.frames.contracts import is_frame, pandas_frame, refuse_near_misses, require
+from vbterrier.frames.ids import Lookup, column_flags, column_ids, column_keys, column_numbers, repeated_pairs
 from vbterrier.kernels.tolerances import PROBABILITY_ROUNDING
 from vbterrier.kernels.vb import per_topic
 
@@ -39,14 +39,14 @@ def require_once(topics: Sequence[str], topic: Ints, entity: Ids, name: str) -> 
         )
 
 
-def probabilities_of(
+def intent_probabilities(
     column: Any, topics: Sequence[str], topic: Ints, entity: Ids, name: str, *, normalise: bool = False
 ) -> tuple[Floats, Floats]:
     """Return the probabilities of candidates, shape (n,), and their sum for each query, shape (n_topics,).
 
     The tolerance of a sum is 1e-6 for each candidate, for probabilities that were rounded to six decimals.
     """
-    prob = numbers_of(column, f"{name} column 'prob'", lambda row: f" ({owner(topics, topic, entity, row)})")
+    prob = column_numbers(column, f"{name} column 'prob'", lambda row: f" ({owner(topics, topic, entity, row)})")
     sizes = np.bincount(topic, minlength=len(topics))
     bad = (prob < 0) | (~np.isfinite(prob) if normalise else prob > 1 + PROBABILITY_ROUNDING)
     if bad.any():
@@ -75,7 +75,7 @@ def owner(topics: Sequence[str], topic: Ints, entity: Ids, row: int) -> str:
 
 def _counts(frame: pd.DataFrame, column: str, name: str) -> Ints:
     """A column of whole numbers from 0."""
-    numbers = numbers_of(frame[column], f"{name} column {column!r}")
+    numbers = column_numbers(frame[column], f"{name} column {column!r}")
     bad = (numbers < 0) | ~np.isfinite(numbers) | (np.floor(numbers) != numbers)
     if bad.any():
         row = int(np.argmax(bad))
@@ -96,7 +96,7 @@ def _tags_of_links(frame: pd.DataFrame, name: str) -> pd.DataFrame:
     docno, qid = frame["docno"].astype(str), frame["qid"].astype(str)
     if not all(q.startswith(f"{d}:") or q == d for q, d in zip(qid, docno, strict=True)):
         return frame
-    score = numbers_of(frame["score"].fillna(-np.inf), f"{name} column 'score'")
+    score = column_numbers(frame["score"].fillna(-np.inf), f"{name} column 'score'")
     order = np.argsort(-score, kind="stable")
     best = np.sort(order[~qid.iloc[order].duplicated().to_numpy()])
     tags = frame.iloc[best].drop(columns=["qid", "score"])
@@ -113,16 +113,16 @@ class TagFrame:
 
     def __init__(self, frame: Any, *, name: str = "tags") -> None:
         self.name = name
-        frame = _tags_of_links(frame_of(frame, name, TAGS), name)
+        frame = _tags_of_links(pandas_frame(frame, name, TAGS), name)
         require(frame, ("docno", "entity_id"), name)
         # The score of a ranked list is that of its documents.
         refuse_near_misses(frame, ("weight", "qid"), name, others=("score",) * ("rank" in frame.columns))
-        self.docno = keys_of(frame["docno"], f"{name} column 'docno'")
-        self.entity = ids_of(frame["entity_id"], f"{name} column 'entity_id'")
+        self.docno = column_keys(frame["docno"], f"{name} column 'docno'")
+        self.entity = column_ids(frame["entity_id"], f"{name} column 'entity_id'")
         self.weight = np.ones(len(frame))
         if "weight" in frame.columns:
             # A copy, so that later changes of the frame have no effect.
-            self.weight = numbers_of(frame["weight"], f"{name} column 'weight'").copy()
+            self.weight = column_numbers(frame["weight"], f"{name} column 'weight'").copy()
         bad = (self.weight < 0) | (self.weight > 1)
         if bad.any():
             row = int(np.argmax(bad))
@@ -133,12 +133,12 @@ class TagFrame:
         self.topics: list[str] | None = None
         self.topic: Ints | None = None
         if "qid" in frame.columns:
-            self.qid = keys_of(frame["qid"], f"{name} column 'qid'")
+            self.qid = column_keys(frame["qid"], f"{name} column 'qid'")
             self.topics, self.topic = self.qid.codes()
         self.tied: Bools | None = None
         self.n_abstained: Ints | None = None
         if "tied" in frame.columns:
-            self.tied = flags_of(frame["tied"], f"{name} column 'tied'")
+            self.tied = column_flags(frame["tied"], f"{name} column 'tied'")
         if "n_abstained" in frame.columns:
             self.n_abstained = _counts(frame, "n_abstained", name)
 
@@ -147,12 +147,12 @@ class TagFrame:
         return Lookup(self.topic, self.docno)
 
 
-def documents_of(documents: Any, columns: Sequence[str] = ("docno",)) -> pd.DataFrame:
+def documents_frame(documents: Any, columns: Sequence[str] = ("docno",)) -> pd.DataFrame:
     """Return the frame of a parameter ``documents``: ids, or a frame with these columns."""
     if isinstance(documents, str):
         raise InputError(f"documents={excerpt(documents)}: wanted ids or a frame; put a single id in a list")
     if not is_frame(documents):
         documents = pd.DataFrame({"docno": pd.Series(list(documents), dtype=object)})
-    frame = frame_of(documents, "documents")
+    frame = pandas_frame(documents, "documents")
     require(frame, columns, "documents")
     return frame

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from vbterrier.errors import InputError, ParameterError, choice, examples, excerpt, warn
-from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.contracts import pandas_frame, require
 from vbterrier.frames.files.reading import read_answers
 from vbterrier.frames.id_spaces import NIL, EntityIds, entity_ids
-from vbterrier.frames.ids import Ids, Lookup, ids_of, integers_of, require_same_kind, warn_of_near_matches
+from vbterrier.frames.ids import Ids, Lookup, column_ids, column_integers, require_same_kind, warn_of_near_matches
 from vbterrier.frames.ranking import Run, run_places
 from vbterrier.kernels import linking
 
@@ -44,11 +44,11 @@ class Gold:
         column = _entity_column(frame, name)
         if not len(frame):
             raise InputError(f"{name}: no rows; wanted the queries over which systems are evaluated")
-        self.qid = ids_of(frame["qid"], f"{name} column 'qid'")
+        self.qid = column_ids(frame["qid"], f"{name} column 'qid'")
         self.topics, topic = self.qid.codes()
         entity = _entities(frame, column, self.qid, name)
         if "label" in frame.columns and {"docno", "iteration"} & set(frame.columns):
-            correct = np.flatnonzero(integers_of(frame["label"], f"{name} column 'label'") >= 1)
+            correct = np.flatnonzero(column_integers(frame["label"], f"{name} column 'label'") >= 1)
             topic, entity = topic[correct], entity.take(correct)
         plain = plain_entities(entity, nil, name)
         nils, (_, code) = plain.is_nil, plain.ids.distinct()
@@ -162,7 +162,7 @@ def answers(system: Any, *, name: str = "run", duplicates: str = "error") -> Run
     """
     frame = answers_frame(system, name)
     if _entity_column(frame, name) == "entity_id":
-        qid = ids_of(frame["qid"], f"{name} column 'qid'")
+        qid = column_ids(frame["qid"], f"{name} column 'qid'")
         _entities(frame, "entity_id", qid, name)
         if "score" not in frame.columns:
             topics, topic = qid.codes()
@@ -184,7 +184,7 @@ def answers_frame(source: Any, name: str) -> pd.DataFrame:
     if isinstance(source, Run):
         # Answers that were read as a run have entities in the place of documents.
         return source.frame
-    return read_answers(source) if isinstance(source, (str, os.PathLike)) else frame_of(source, name)
+    return read_answers(source) if isinstance(source, (str, os.PathLike)) else pandas_frame(source, name)
 
 
 def checked_nil(nil: str) -> str:
@@ -234,4 +234,4 @@ def _entities(frame: pd.DataFrame, column: str, qid: Ids, name: str) -> Ids:
         raise InputError(
             f"{name}: row {row} (query {qid.text[row].as_py()!r}) has no {column}; write 'NIL' if there is no entity"
         )
-    return ids_of(frame[column], f"{name} column {column!r}")
+    return column_ids(frame[column], f"{name} column {column!r}")

@@ -242,7 +242,7 @@ def mean_of_first(values: Floats, k: int | None) -> Floats:
     return mean
 
 
-def is_one_of(classes: Ints, names: tuple[str, ...]) -> Floats:
+def class_indicators(classes: Ints, names: tuple[str, ...]) -> Floats:
     """Return 1 for pairs of the named classes and 0 for other pairs, shape (n_pairs,)."""
     return np.isin(classes, [CLASSES.index(name) for name in names]).astype(np.float64)
 

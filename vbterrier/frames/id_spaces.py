@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from vbterrier.errors import InputError, ParameterError, examples, excerpt
-from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.contracts import pandas_frame, require
 from vbterrier.frames.ids import Ids
 
 if TYPE_CHECKING:
@@ -59,13 +59,13 @@ _CODE = r"^\s*[Qq][1-9][0-9]*\s*$"
 _PLAIN = {WIKIDATA: re.compile(r"Q[1-9]\d*"), PAGE: re.compile(r"[1-9]\d*")}
 
 
-def place_of(entity: str, default: str = "") -> tuple[str, str]:
+def space_and_id(entity: str, default: str = "") -> tuple[str, str]:
     """Return the id space of an entity, and its id there; ``default`` is the space of ids that are no addresses.
 
     Ids of Wikidata that are no addresses have that space if ``default`` is empty. Names of DBpedia and titles of
     Wikipedia are percent-decoded in addresses, and have underscores for blanks.
 
-    >>> place_of("http://de.dbpedia.org/resource/Caf%C3%A9"), place_of("Michael Jordan", "wikipedia_title")
+    >>> space_and_id("http://de.dbpedia.org/resource/Caf%C3%A9"), space_and_id("Michael Jordan", "wikipedia_title")
     (('dbpedia:de', 'Café'), ('wikipedia_title', 'Michael_Jordan'))
     """
     address = entity.removeprefix("<").removesuffix(">")
@@ -119,7 +119,7 @@ def entity_ids(ids: Ids, name: str, *, space: str = "") -> EntityIds:
     is_nil, may_be_nil = (_matches(distinct, f"^(?:{form})$") for form in (_NEVER_NAMES, _SOMETIMES_NAMES))
     is_address = _matches(distinct, _ADDRESS) & ~is_nil
     addresses = distinct.filter(pa.array(is_address)).to_pylist()
-    places = [place_of(address) for address in addresses]
+    places = [space_and_id(address) for address in addresses]
     spaces = {where: address for (where, _), address in zip(places, addresses, strict=True) if where}
     is_plain = ~(is_nil | may_be_nil | is_address)
     has_codes, has_names = bool(is_plain.any() and _matches(distinct, _CODE)[is_plain].all()), bool(is_plain.any())
@@ -171,7 +171,7 @@ def id_in(entity: str, space: str) -> str:
         raise ValueError("means no entity, of which no text is the name; leave it out")
     if _USUAL.fullmatch(entity) or not is_known(space):
         return entity
-    id_space, plain = place_of(entity, space)
+    id_space, plain = space_and_id(entity, space)
     if id_space != space:
         raise ValueError(f"is of {id_space}, wanted ids of {space}; ids of different spaces are different entities")
     if _AT_ADDRESS.match(entity):
@@ -210,7 +210,7 @@ def keys_in(table: Container[str], ids: Sequence[str]) -> list[str]:
 
 def _spellings(entity: str) -> Iterator[str]:
     """The name of an address, and the addresses of a name."""
-    space, name = place_of(entity)
+    space, name = space_and_id(entity)
     if space:
         yield name
     if space == WIKIDATA:
@@ -260,7 +260,7 @@ def conversion(space: str) -> str:
     )
 
 
-def normalised(
+def normalised_ids(
     ids: Sequence[str], spaces: Sequence[str], space: str, *, mapping: Any = None, redirects: Any = None, name: str = ""
 ) -> list[str]:
     """Return ids in one space; :func:`vbterrier.frames.read_entity_links` has the parameters.
@@ -281,10 +281,10 @@ def normalised(
         if is_no_entity(entity) or is_sometimes_nil:
             plain_ids[entity, default] = entity if NILS.fullmatch(entity) else NIL
             continue
-        where, plain = place_of(entity, default)
+        where, plain = space_and_id(entity, default)
         mapped = table.get(entity, table.get(plain) if where else None)
         if mapped is not None:
-            where, plain = place_of(mapped, space)
+            where, plain = space_and_id(mapped, space)
         elif where in ("", space):
             plain = id_in(entity, space)
         if where not in ("", space) or (form is not None and not form.fullmatch(plain)):
@@ -305,7 +305,7 @@ def id_mapping(table: Any, what: str) -> dict[str, str]:
     """Return a mapping of ids, from a mapping, or a frame with entity_id and target."""
     if isinstance(table, Mapping):
         table = pd.DataFrame({"entity_id": list(table), "target": list(table.values())}, dtype=object)
-    frame = frame_of(table, what)
+    frame = pandas_frame(table, what)
     require(frame, ("entity_id", "target"), what)
     missing = frame[["entity_id", "target"]].isna().any(axis=1).to_numpy()
     if missing.any():
@@ -321,7 +321,7 @@ def id_mapping(table: Any, what: str) -> dict[str, str]:
 
 def _redirect_targets(redirects: dict[str, str], space: str) -> dict[str, str]:
     """The last target of each redirect."""
-    places = [place_of(entity, space) for entity in (*redirects, *redirects.values())]
+    places = [space_and_id(entity, space) for entity in (*redirects, *redirects.values())]
     foreign = next((place for place in places if place[0] != space), None)
     if foreign is not None:
         raise InputError(f"redirects: {foreign[1]!r} is of {foreign[0]}, wanted ids of {space} alone; use mapping=")

@@ -68,7 +68,7 @@ class Ids:
         return fingerprints.of_spans(data, bounds[:-1], np.diff(bounds))
 
     @cached_property
-    def folded(self) -> Any:
+    def folded_forms(self) -> Any:
         """The form of each id that its spellings share, see :func:`near_matches`."""
         if self.folding == 0:
             return self.text
@@ -109,16 +109,16 @@ class Ids:
         starts = self.blocks()
         if 2 * len(starts) > len(self):
             # Hardly any neighbours are equal.
-            return Blocks(*self.encoded(), np.arange(len(self)))
-        return Blocks(*self.take(starts).encoded(), starts)
+            return Blocks(*self.distinct_by_hash(), np.arange(len(self)))
+        return Blocks(*self.take(starts).distinct_by_hash(), starts)
 
-    def encoded(self) -> tuple[Ids, Ints]:
+    def distinct_by_hash(self) -> tuple[Ids, Ints]:
         """Return :meth:`distinct`, with a hash of each row."""
         encoded = self.text.dictionary_encode()
         return Ids(encoded.dictionary, self.integers), encoded.indices.to_numpy().astype(np.int64)
 
     @cached_property
-    def _coded(self) -> tuple[list[str], Ints]:
+    def _cached_codes(self) -> tuple[list[str], Ints]:
         ids, numbers = self.distinct()
         # Callers share this array.
         numbers.flags.writeable = False
@@ -126,7 +126,7 @@ class Ids:
 
     def codes(self) -> tuple[list[str], Ints]:
         """Return :meth:`distinct` with the ids as a list of ``str``."""
-        names, numbers = self._coded
+        names, numbers = self._cached_codes
         return list(names), numbers
 
     def order(self) -> Ints:
@@ -156,7 +156,7 @@ class Blocks(NamedTuple):
         return self.ids, np.repeat(self.number, np.diff(np.append(self.starts, n_rows)))
 
 
-def ids_of(column: Column, where: str) -> Ids:  # noqa: C901 - one error of each kind of column
+def column_ids(column: Column, where: str) -> Ids:  # noqa: C901 - one error of each kind of column
     """Check a column of ids, integers or text of any storage (object, ``str``, Arrow, categorical), and convert it."""
     if not len(column):
         # The type of an empty column is arbitrary in pandas.
@@ -175,7 +175,7 @@ def ids_of(column: Column, where: str) -> Ids:  # noqa: C901 - one error of each
             return Ids(pc.cast(_contiguous(text), pa.large_string()), integers=True)
         if pa.types.is_dictionary(text.type) and pa.types.is_integer(text.type.value_type):
             coded: Any = column.dtype
-            return ids_of(column.astype(coded.categories.dtype), where)
+            return column_ids(column.astype(coded.categories.dtype), where)
         if not _is_text(text.type):
             remedy = "cast with .astype(str) at the source"
             if pa.types.is_list(text.type):
@@ -195,12 +195,12 @@ def ids_of(column: Column, where: str) -> Ids:  # noqa: C901 - one error of each
     return Ids(text)
 
 
-def keys_of(column: Column, where: str) -> Ids:
-    """Return :func:`ids_of` a column whose ids are the keys of runs and judgments, none of which may be empty.
+def column_keys(column: Column, where: str) -> Ids:
+    """Return the :func:`column_ids` of a column whose ids are keys of runs and judgments, none of which may be empty.
 
     Files are refused for empty ids, too, and external engines crash on them. Among entities, an empty id is none.
     """
-    ids = ids_of(column, where)
+    ids = column_ids(column, where)
     _, bounds = ids.utf8_bytes()
     if (bounds[1:] == bounds[:-1]).any():
         raise InputError(f"{where}: row {pc.index(ids.text, '').as_py()} is empty; give it an id, or remove the row")
@@ -208,7 +208,7 @@ def keys_of(column: Column, where: str) -> Ids:
 
 
 class LazyIds(Ids):
-    """A column of ids that become text when they are looked at, checked then as by :func:`keys_of`."""
+    """A column of ids that become text when they are looked at, checked then as by :func:`column_keys`."""
 
     _column: Column
     _where: str
@@ -218,7 +218,7 @@ class LazyIds(Ids):
         kept: Any = column.to_numpy() if isinstance(column.dtype, np.dtype) else column
         # Text without accents, as most ids are, needs no conversion to be checked.
         is_text = isinstance(kept, np.ndarray) and type(kept[0]) is str and kept[0].isascii()
-        integers = not is_text and keys_of(kept[:1], where).integers
+        integers = not is_text and column_keys(kept[:1], where).integers
         # The fields of the base class cannot be assigned.
         vars(self).update(_column=kept, _where=where, integers=integers)
 
@@ -228,7 +228,7 @@ class LazyIds(Ids):
     @cached_property
     def text(self) -> Any:
         """All ids, converted at first use."""
-        return keys_of(self._column, self._where).text
+        return column_keys(self._column, self._where).text
 
     def distinct_blocks(self) -> Blocks:
         """Return the distinct ids by runs of equal neighbours."""
@@ -243,7 +243,7 @@ class LazyIds(Ids):
             # Otherwise all categories would become text.
             part = part.astype(part.dtype.categories.dtype)
         try:
-            some = keys_of(part, self._where)
+            some = column_keys(part, self._where)
         except InputError:
             # The message names the row of the whole column.
             _ = self.text
@@ -256,7 +256,7 @@ class LazyIds(Ids):
 
 def lazy_ids(column: pd.Series[Any], where: str) -> Ids:
     """Return the ids of a column; those that are no Arrow text, as objects and integers, as :class:`LazyIds`."""
-    return keys_of(column, where) if not len(column) or _is_arrow(column) else LazyIds(column, where)
+    return column_keys(column, where) if not len(column) or _is_arrow(column) else LazyIds(column, where)
 
 
 def distinct_blocks(column: Column, where: str) -> Blocks:
@@ -266,17 +266,17 @@ def distinct_blocks(column: Column, where: str) -> Blocks:
     """
     starts = None if not len(column) or _is_arrow(column) else _changes(column)
     if starts is None:
-        return keys_of(column, where).distinct_blocks()
+        return column_keys(column, where).distinct_blocks()
     try:
         firsts: Any = np.asarray(column)[starts] if isinstance(column.dtype, np.dtype) else column.iloc[starts]
-        ids, numbers = keys_of(firsts, where).encoded()
+        ids, numbers = column_keys(firsts, where).distinct_by_hash()
     except InputError:
         # The message names the row of the whole column.
-        keys_of(column, where)
+        column_keys(column, where)
         raise
     if ids.integers and column.dtype.kind == "O":
         # Objects of other types, as 1.0, equal integers.
-        return keys_of(column, where).distinct_blocks()
+        return column_keys(column, where).distinct_blocks()
     return Blocks(ids, numbers, starts)
 
 
@@ -317,12 +317,14 @@ def _is_arrow(column: Column) -> bool:
     return isinstance(dtype, pd.ArrowDtype) or getattr(dtype, "storage", "") == "pyarrow"
 
 
-def owner_of(topics: Sequence[str], topic: Ints, docno: Ids) -> Callable[[int], str]:
+def row_describer(topics: Sequence[str], topic: Ints, docno: Ids) -> Callable[[int], str]:
     """Return a function that names the query and document of a row in messages."""
     return lambda row: f" (query {topics[topic[row]]!r}, document {docno.text[row].as_py()!r})"
 
 
-def numbers_of(column: pd.Series[Any], where: str, whose: Callable[[int], str] | None = None) -> NDArray[np.float64]:
+def column_numbers(
+    column: pd.Series[Any], where: str, whose: Callable[[int], str] | None = None
+) -> NDArray[np.float64]:
     """Convert a column of numbers, or of text that spells numbers, to float64; NaN is refused, infinity is not."""
     if column.dtype.kind in "cmM":
         raise InputError(f"{where}: wanted numbers, found {column.dtype}; pass the numbers that they stand for")
@@ -355,12 +357,12 @@ def _number(value: Any) -> float:
         return float("nan")
 
 
-def integers_of(column: pd.Series[Any], where: str, whose: Callable[[int], str] | None = None) -> Ints:
+def column_integers(column: pd.Series[Any], where: str, whose: Callable[[int], str] | None = None) -> Ints:
     """Convert a column to int64, refusing fractions."""
     if column.dtype == np.int64:
         whole: Ints = column.to_numpy()
         return whole
-    numbers = numbers_of(column, where, whose)
+    numbers = column_numbers(column, where, whose)
     # A cast beyond 64 bits, or of infinity, is undefined.
     bad = (numbers != np.floor(numbers)) | (np.abs(numbers) >= 2.0**63)
     if bad.any():
@@ -378,10 +380,10 @@ def integers_of(column: pd.Series[Any], where: str, whose: Callable[[int], str] 
 _FLAGS = {"1": True, "1.0": True, "true": True, "yes": True, "0": False, "0.0": False, "false": False, "no": False}
 
 
-def flags_of(column: pd.Series[Any], where: str) -> Bools:
+def column_flags(column: pd.Series[Any], where: str) -> Bools:
     """Convert a column of flags: bool, 0 and 1, or text that spells them, as ``"false"`` and ``"0"`` in a file.
 
-    >>> flags_of(pd.Series(["0", "TRUE", "1"]), "tags column 'tied'").tolist()
+    >>> column_flags(pd.Series(["0", "TRUE", "1"]), "tags column 'tied'").tolist()
     [False, True, True]
     """
     if column.dtype == np.bool_:
@@ -561,11 +563,11 @@ def near_matches(ids: Ids, others: Ids) -> list[tuple[str, str]]:
     # Runs are read in turns beside the same known ids, which keep their folded form; only the fewer ids are hashed.
     same = others.text.filter(pc.is_in(others.text, value_set=ids.text))
     unknown = Ids(ids.text.filter(pc.invert(pc.is_in(ids.text, value_set=same))))
-    near = pc.is_in(others.folded, value_set=unknown.folded)
+    near = pc.is_in(others.folded_forms, value_set=unknown.folded_forms)
     if not pc.any(near).as_py():
         return []
     unknown = unknown.distinct()[0]
-    place = pc.index_in(unknown.folded, value_set=others.folded.filter(near))
+    place = pc.index_in(unknown.folded_forms, value_set=others.folded_forms.filter(near))
     matched = unknown.text.filter(place.is_valid()).to_pylist()
     return list(zip(matched, others.text.filter(near).take(place.drop_null()).to_pylist(), strict=True))
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from vbterrier.frames.id_spaces import entity_ids
 from vbterrier.frames.ids import Ids, Lookup, require_same_kind
 from vbterrier.frames.notebook import Panel
-from vbterrier.frames.pool_links import UNJUDGED, fields_of
+from vbterrier.frames.pool_links import UNJUDGED, pool_fields
 from vbterrier.frames.ranking import places
 from vbterrier.frames.results import Shown, facts
 from vbterrier.kernels.rankings import spans, stable_order
@@ -208,7 +208,7 @@ class LinkedPool(Shown):
         InputError
             A missing column or id; a document with two labels or ranks; a weight outside [0, 1].
         """
-        return cls(**fields_of(frame, name))
+        return cls(**pool_fields(frame, name))
 
 
 def of_rows(values: Any, link: Ints) -> Any:

@@ -9,9 +9,9 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, examples, excerpt, nearest
 from vbterrier.frames.columns import INTENTS, TAGS
-from vbterrier.frames.contracts import frame_of, known_columns
+from vbterrier.frames.contracts import known_columns, pandas_frame
 from vbterrier.frames.files.reading import read_intents, read_similarities, read_tags
-from vbterrier.frames.ids import numbers_of
+from vbterrier.frames.ids import column_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +27,7 @@ _PACKAGES = {"similarities": "vbterrier.frames"}
 def _register(kind: str, name: str, frame: Any, *, replace: bool) -> None:
     if not name or not isinstance(name, str):
         raise ParameterError(f"{kind} name {name!r}: wanted text that is not empty")
-    table = frame_of(frame, f"{kind} {name!r}", TAGS if kind == "tags" else None)
+    table = pandas_frame(frame, f"{kind} {name!r}", TAGS if kind == "tags" else None)
     registered_table = _NAMED[kind].get(name)
     if registered_table is not None and not replace and not registered_table.equals(table):
         raise InputError(f"{kind} {name!r} are registered with other data; choose another name, or pass replace=True")
@@ -88,7 +88,7 @@ def register_similarities(name: str, frame: Any, *, replace: bool = False) -> No
     _register("similarities", name, frame, replace=replace)
 
 
-def registered(kind: str, name: Any) -> pd.DataFrame | None:
+def registered_frame(kind: str, name: Any) -> pd.DataFrame | None:
     """Return the frame that is registered under a name in this process, or ``None``."""
     return _NAMED[kind].get(name) if isinstance(name, str) else None
 
@@ -100,15 +100,15 @@ def _candidates(frame: pd.DataFrame) -> Callable[[int], str] | None:
     return lambda row: f" (candidate {str(frame['entity_id'].iloc[row])!r} of query {str(frame['qid'].iloc[row])!r})"
 
 
-def named(kind: str, source: Any) -> pd.DataFrame:
+def named_frame(kind: str, source: Any) -> pd.DataFrame:
     """Return a given frame, the frame of a registered name, or the frame of a file."""
     if not isinstance(source, (str, os.PathLike)):
-        frame = frame_of(source, kind, TAGS if kind == "tags" else None)
+        frame = pandas_frame(source, kind, TAGS if kind == "tags" else None)
         if kind == "intents" and not {"qid", "entity_id", "prob"} <= set(frame.columns):
             frame = known_columns(frame, INTENTS)
         if "prob" in frame.columns and not pd.api.types.is_float_dtype(frame["prob"].dtype):
             # As readers give it, so that nothing behind compares texts.
-            frame = frame.assign(prob=numbers_of(frame["prob"], f"{kind} column 'prob'", _candidates(frame)))
+            frame = frame.assign(prob=column_numbers(frame["prob"], f"{kind} column 'prob'", _candidates(frame)))
         return frame
     name = os.fspath(source)
     if name in _NAMED[kind]:

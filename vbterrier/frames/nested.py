@@ -92,7 +92,9 @@ def _search_hits(data: Any) -> Any:
         raise ValueError(f"is the answer of a search, with {len(tables)} lists of judgments; keep one")
     if tables:
         return tables[0]
-    if sources and all(isinstance(source, Mapping) and "qid" in _QUERY.renamed(list(source)) for source in sources):
+    if sources and all(
+        isinstance(source, Mapping) and "qid" in _QUERY.standard_names(list(source)) for source in sources
+    ):
         return sources
     raise ValueError("is the answer of one search, which names no query; write hits with their query, as qid and docno")
 
@@ -189,14 +191,14 @@ def _is_object(row: Mapping[str, Any], vocabulary: ColumnNames) -> bool:
     """Return True for the members of a query or a document, and False for its documents by id or by grade."""
     if "docno" not in vocabulary.named or "qid" not in vocabulary.named:
         return True
-    return _list_in(row) is not None or "docno" in _DOCUMENT.renamed(list(row))
+    return _list_in(row) is not None or "docno" in _DOCUMENT.standard_names(list(row))
 
 
 _SHAPES = (_columns, _numbers_of_pairs, _rre_ratings, _texts, _queries)
 
 
 def _of_records(items: Iterable[Any], vocabulary: ColumnNames) -> pd.DataFrame:
-    records = [record for item in items for record in records_of(item, vocabulary)]
+    records = [record for item in items for record in item_records(item, vocabulary)]
     return pd.DataFrame(_in_columns(records, vocabulary), dtype=object)
 
 
@@ -209,7 +211,7 @@ def _in_columns(records: Sequence[Mapping[str, Any]], vocabulary: ColumnNames) -
         names = tuple(record)
         columns = renamed.get(names)
         if columns is None:
-            columns = renamed[names] = vocabulary.renamed([str(name) for name in names])
+            columns = renamed[names] = vocabulary.standard_names([str(name) for name in names])
             if len(set(columns)) < len(columns):
                 raise ValueError(f"has two members of one meaning among {', '.join(map(str, names))}; keep one")
             members |= dict.fromkeys(columns)
@@ -221,7 +223,7 @@ def _in_columns(records: Sequence[Mapping[str, Any]], vocabulary: ColumnNames) -
 
 
 def _renamed_columns(frame: pd.DataFrame, vocabulary: ColumnNames) -> pd.DataFrame:
-    return frame.set_axis(vocabulary.renamed([str(name) for name in frame.columns]), axis=1)
+    return frame.set_axis(vocabulary.standard_names([str(name) for name in frame.columns]), axis=1)
 
 
 def _is_pairs(data: Any) -> bool:
@@ -255,7 +257,7 @@ def _pairs(data: Mapping[str, Any], value: str) -> pd.DataFrame:
     return pd.DataFrame({"qid": qid, "docno": docno, value: values}, dtype=object)
 
 
-def records_of(item: Any, vocabulary: ColumnNames) -> list[dict[str, Any]]:
+def item_records(item: Any, vocabulary: ColumnNames) -> list[dict[str, Any]]:
     """Return the records of an item: itself, or a record for each of its documents."""
     if hasattr(item, "_asdict"):
         item = item._asdict()
@@ -267,7 +269,7 @@ def records_of(item: Any, vocabulary: ColumnNames) -> list[dict[str, Any]]:
     inner = _list_in(item)
     if inner is None:
         return [item]
-    about, value = _query_of(item, inner), vocabulary.named[-1]
+    about, value = _query_members(item, inner), vocabulary.named[-1]
     beside = next((numbers for name, numbers in item.items() if simplified_name(name) in _NUMBERS), None)
     documents = item[inner]
     if isinstance(beside, list) and isinstance(documents, list):
@@ -281,24 +283,28 @@ def records_of(item: Any, vocabulary: ColumnNames) -> list[dict[str, Any]]:
     return records
 
 
-def _query_of(item: Mapping[str, Any], inner: str) -> dict[str, Any]:
+def _query_members(item: Mapping[str, Any], inner: str) -> dict[str, Any]:
     """The query of an item with documents, its document if the documents are judgments of it, and its system."""
     about: dict[str, Any] = {}
     # The query of rank_llm, and the metadata of TREC RAG.
     for part in (item.get("query"), item.get("metadata"), item):
         if isinstance(part, Mapping):
-            named = dict(zip(_QUERY.renamed(list(part)), part.values(), strict=True))
+            named = dict(zip(_QUERY.standard_names(list(part)), part.values(), strict=True))
             about = {name: named[name] for name in ("qid", *_SYSTEM) if isinstance(named.get(name), (str, int))} | about
     if "qid" not in about:
         raise ValueError(f"an object with {inner} names no query; it has {', '.join(item)}")
-    names = _OWN_DOCUMENT.renamed(list(item))
+    names = _OWN_DOCUMENT.standard_names(list(item))
     return about | ({"docno": list(item.values())[names.index("docno")]} if "docno" in names else {})
 
 
 def _list_in(item: Mapping[str, Any]) -> str | None:
     """The name of the documents of a query, or of the judgments of a pair."""
     words = {simplified_name(name): str(name) for name, value in item.items() if isinstance(value, (Mapping, list))}
-    names = _DOCUMENTS if "docno" in _OWN_DOCUMENT.renamed(list(map(str, item))) else (*_DOCUMENTS, *_RANKINGS.split())
+    names = (
+        _DOCUMENTS
+        if "docno" in _OWN_DOCUMENT.standard_names(list(map(str, item)))
+        else (*_DOCUMENTS, *_RANKINGS.split())
+    )
     return next((words[name] for name in names if name in words), None)
 
 
@@ -334,7 +340,7 @@ def _documents(documents: Any, value: str, *, is_judged: bool = False) -> Iterat
             elif is_judged:
                 yield dict(record)
             else:
-                yield dict(zip(_DOCUMENT.renamed(list(map(str, record))), values, strict=True))
+                yield dict(zip(_DOCUMENT.standard_names(list(map(str, record))), values, strict=True))
         elif isinstance(record, (list, tuple)):
             yield _document_fields(record, value)
         else:

@@ -183,7 +183,7 @@ def reliability_diagrams(bins: pd.DataFrame) -> str:
             for x, y, n in points
         )
         diagrams += (
-            f'<svg role="img" aria-label="{cell(name)}: {counted(len(part), "bin")}, n = {part["n"].sum():,}" '
+            f'<svg role="img" aria-label="{cell(name)}: {count_text(len(part), "bin")}, n = {part["n"].sum():,}" '
             f'width="260" height="264" viewBox="0 0 260 264" fill="none" stroke="currentColor">'
             f'<path d="M40 24V224H240{ticks}"/><path d="M40 224L240 24" stroke-dasharray="4 3" opacity=".6"/>'
             f'<path d="M{"L".join(f"{x:.1f} {y:.1f}" for x, y, _ in points)}"/>'
@@ -298,7 +298,7 @@ class Panel:
     figure: str = ""  # inline SVG below the table, which has the same numbers
     folded: bool = False  # True for details, which a page shows on demand
 
-    def shown(self) -> tuple[str, pd.DataFrame]:
+    def caption_and_table(self) -> tuple[str, pd.DataFrame]:
         """The caption, which has the title and the values that all rows share, and the other columns with values."""
         shared, rest = shared_caption(self.frame)
         if len(rest):
@@ -318,7 +318,7 @@ class Panel:
 
     def html(self, *, joined: bool = False) -> str:
         """Return the HTML table; for a page, with intervals ``joined`` in one column and without the shared values."""
-        caption, rest = self.shown()
+        caption, rest = self.caption_and_table()
         caption = self.title if joined else caption
         barred = self.value in rest.columns and {"low", "high"} <= set(rest.columns)
         shown = table(
@@ -361,7 +361,7 @@ def _shared_parts(frame: pd.DataFrame) -> list[tuple[str, str]]:
     return parts
 
 
-def counted(n: int, noun: str) -> str:
+def count_text(n: int, noun: str) -> str:
     """Return a number with its noun in the singular or plural."""
     if n != 1:
         noun = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
@@ -369,7 +369,7 @@ def counted(n: int, noun: str) -> str:
 
 
 def _number(value: Any, noun: str) -> str:
-    return counted(int(value), noun) if value else ""
+    return count_text(int(value), noun) if value else ""
 
 
 # Names of corrections in captions.

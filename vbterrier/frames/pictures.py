@@ -65,7 +65,7 @@ class IntervalPicture:
 
     def text(self, columns: int | None = None) -> str:
         """The picture in characters, in at most ``columns``."""
-        names = [_shortened(bar.name) for bar in self.bars]
+        names = [_short_name(bar.name) for bar in self.bars]
         left = max(map(len, names), default=0) + 2
         width = max(min((columns or _MOST + left) - left - 2, _MOST), _LEAST)
         low, high = self.span()
@@ -101,7 +101,7 @@ class IntervalPicture:
     def svg(self) -> str:
         """The picture as inline SVG, in the colour of the surrounding text."""
         low, high = self.span()
-        left = round(_CHARACTER * max((len(_shortened(bar.name)) for bar in self.bars), default=0) + 16, 1)
+        left = round(_CHARACTER * max((len(_short_name(bar.name)) for bar in self.bars), default=0) + 16, 1)
         right, top = round(left + _AXIS, 1), 7 + _LINE * len(self.rules)
         width = round(right + 20)
 
@@ -118,7 +118,7 @@ class IntervalPicture:
             parts.append(f'<text x="{middle:g}" y="{_LINE * line - 2}" text-anchor="middle">{_html(text)}</text>')
         for place, bar in enumerate(self.bars):
             y = top + _ROW * (place + 0.5)
-            name = html.escape(_shortened(bar.name))
+            name = html.escape(_short_name(bar.name))
             parts.append(f'<text x="{left - 10}" y="{y + 4:g}" text-anchor="end">{name}</text>')
             if math.isfinite(bar.low) and math.isfinite(bar.high):
                 a, b = at(bar.low), at(bar.high)
@@ -211,7 +211,7 @@ def decimals(numbers: list[float]) -> int:
     return next((n for n in range(6) if all(abs(round(one, n) - one) < _ROUNDING for one in numbers)), 6)
 
 
-def _shortened(name: str) -> str:
+def _short_name(name: str) -> str:
     text = printable(name)
     return text if len(text) <= _NAME else f"…{text[1 - _NAME :]}"
 

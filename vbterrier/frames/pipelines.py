@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from vbterrier.errors import InputError, printable
 from vbterrier.frames.columns import TOPICS
-from vbterrier.frames.contracts import frame_of, require, systems_of
+from vbterrier.frames.contracts import pandas_frame, require, system_items
 from vbterrier.frames.files.reading import read_topics
-from vbterrier.frames.ids import ids_of
+from vbterrier.frames.ids import column_ids
 from vbterrier.remedies import TOPICS as QUERIES
 
 if TYPE_CHECKING:
@@ -21,24 +21,24 @@ def is_pipeline(source: Any) -> bool:
     return hasattr(source, "transform") and not hasattr(source, "columns")
 
 
-def topics_of(topics: Any) -> pd.DataFrame:
+def topics_frame(topics: Any) -> pd.DataFrame:
     """Queries (qid, query) from a frame or a path."""
-    frame = input_of(topics)
+    frame = pipeline_input(topics)
     require(frame, ("qid", "query"), "topics")
     require_topics_once(frame)
     return frame
 
 
-def input_of(topics: Any) -> pd.DataFrame:
+def pipeline_input(topics: Any) -> pd.DataFrame:
     """The input of pipelines, from a frame with a column qid or a path.
 
     Rows with documents (docno), the input of rerankers, repeat their topic.
     """
-    frame = read_topics(topics) if isinstance(topics, (str, os.PathLike)) else frame_of(topics, "topics", TOPICS)
+    frame = read_topics(topics) if isinstance(topics, (str, os.PathLike)) else pandas_frame(topics, "topics", TOPICS)
     require(frame, ("qid",), "topics")
     if not len(frame):
         raise InputError("topics: no rows; give at least one query")
-    ids_of(frame["qid"], "topics column 'qid'")
+    column_ids(frame["qid"], "topics column 'qid'")
     if "docno" not in frame.columns:
         require_topics_once(frame)
     return frame
@@ -51,20 +51,22 @@ def require_topics_once(topics: pd.DataFrame) -> None:
         raise InputError(f"topics: query {topics['qid'][twice].iloc[0]!r} is duplicated; keep one row per query")
 
 
-def retrieved(systems: Any, topics: Any = None) -> dict[str, Any]:
+def retrieved_runs(systems: Any, topics: Any = None) -> dict[str, Any]:
     """Return runs by name: pipelines are run once on the topics, which they need; other runs stay as they are.
 
-    ``systems``: a mapping of name to system, or pairs. ``topics``: see :func:`input_of`.
+    ``systems``: a mapping of name to system, or pairs. ``topics``: see :func:`pipeline_input`.
     """
-    named = dict(systems_of(systems))
-    frame = None if topics is None else input_of(topics)
-    return {name: results_of(name, system, frame) if is_pipeline(system) else system for name, system in named.items()}
+    named = dict(system_items(systems))
+    frame = None if topics is None else pipeline_input(topics)
+    return {
+        name: pipeline_results(name, system, frame) if is_pipeline(system) else system for name, system in named.items()
+    }
 
 
-def results_of(name: str, pipeline: Any, topics: pd.DataFrame | None) -> pd.DataFrame:
+def pipeline_results(name: str, pipeline: Any, topics: pd.DataFrame | None) -> pd.DataFrame:
     """Return what a pipeline retrieves for topics; no topics, and no results for any topic, are errors."""
     if topics is None:
-        remedy = QUERIES.offered()
+        remedy = QUERIES.available_text()
         queries = f"give {remedy}, a frame (qid, query) or a path, or " if remedy else "give "
         raise InputError(
             f"run {name!r}: found the pipeline {printable(pipeline)}, which needs queries: {queries}its results, as "
@@ -75,7 +77,7 @@ def results_of(name: str, pipeline: Any, topics: pd.DataFrame | None) -> pd.Data
 
 def require_results(results: Any, name: str, topics: pd.DataFrame) -> pd.DataFrame:
     """Return the results of a pipeline as a frame; raise InputError if they are empty."""
-    frame = frame_of(results, f"run {name!r}")
+    frame = pandas_frame(results, f"run {name!r}")
     if not len(frame):
         raise InputError(
             f"run {name!r}: the pipeline returned no results for {topics['qid'].nunique()} topics; look at its index "

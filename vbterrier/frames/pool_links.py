@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from vbterrier.errors import InputError, agreeing, warn
-from vbterrier.frames.contracts import frame_of, refuse_near_misses, require
+from vbterrier.frames.contracts import pandas_frame, refuse_near_misses, require
 from vbterrier.frames.entities import WEIGHT_REMEDY
 from vbterrier.frames.id_spaces import entity_ids, resembles_nil
-from vbterrier.frames.ids import Ids, ids_of, integers_of, numbers_of, repeated_pairs
+from vbterrier.frames.ids import Ids, column_ids, column_integers, column_numbers, repeated_pairs
 from vbterrier.kernels.rankings import stable_order
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class LinkArrays(NamedTuple):
     mentions: Ints
 
 
-def coded(ids: Ids, name: str) -> tuple[Ids, Ints, str]:
+def entity_codes(ids: Ids, name: str) -> tuple[Ids, Ints, str]:
     """Return the distinct entities, the index of each row's entity among them, -1 for NIL, and their id space.
 
     A warning reports names that spell no entity elsewhere, such as null.
@@ -54,7 +54,7 @@ def coded(ids: Ids, name: str) -> tuple[Ids, Ints, str]:
     return Ids(encoded.dictionary), entity, plain.space
 
 
-def links_of(
+def link_arrays(
     n_documents: int, document: Ints, vocabulary: Ids, entity: Ints, weight: Floats, mentions: Ints | None = None
 ) -> LinkArrays:
     """Merge the mentions of an entity in a document into one link with their highest weight and their number.
@@ -81,20 +81,20 @@ def links_of(
     return LinkArrays(kept.take(in_order), starts, key % size, weight, n_mentions)
 
 
-def fields_of(frame: Any, name: str) -> dict[str, Any]:
+def pool_fields(frame: Any, name: str) -> dict[str, Any]:
     """Return the fields of a ``LinkedPool`` from a K frame."""
-    frame = frame_of(frame, name)
+    frame = pandas_frame(frame, name)
     require(frame, COLUMNS, name)
     refuse_near_misses(frame, ("mentions",), name)
     docno, (topics, topic) = _ids(frame, "docno", name), _ids(frame, "qid", name).codes()
-    label, rank = (integers_of(frame[column], f"{name} column {column!r}") for column in ("label", "rank"))
+    label, rank = (column_integers(frame[column], f"{name} column {column!r}") for column in ("label", "rank"))
     if len(rank) and rank.min() >= 1:
         warn(f"{name}: no rank is 0, the first rank; ranks that start at 1 get too little weight, subtract 1")
     _refuse(rank < 0, lambda row: f"{name}: row {row} has rank {rank[row]}, wanted at least 0, the first rank")
     weight = _weights(frame, name)
     mentions = _counts(frame, name)
     linked = frame["entity_id"].notna().to_numpy()
-    vocabulary, code, space = coded(_ids(frame[linked], "entity_id", name), f"{name} column 'entity_id'")
+    vocabulary, code, space = entity_codes(_ids(frame[linked], "entity_id", name), f"{name} column 'entity_id'")
     entity = np.full(len(frame), -1)
     entity[linked] = code
     linked = entity >= 0
@@ -105,12 +105,12 @@ def fields_of(frame: Any, name: str) -> dict[str, Any]:
     first = rows[starts]
     fields = {"topics": topics, "topic": topic[first], "docno": docno.take(first), "rank": rank[first]}
     _require_one_document(fields, label, document, name)
-    links = links_of(len(first), document[linked], vocabulary, entity[linked], weight[linked], mentions[linked])
+    links = link_arrays(len(first), document[linked], vocabulary, entity[linked], weight[linked], mentions[linked])
     return fields | {"label": np.maximum(label[starts], UNJUDGED), **links._asdict(), "space": space}
 
 
 def _ids(frame: pd.DataFrame, column: str, name: str) -> Ids:
-    return ids_of(frame[column], f"{name} column {column!r}")
+    return column_ids(frame[column], f"{name} column {column!r}")
 
 
 def _by_document(topic: Ints, rank: Ints, docno: Ids) -> tuple[Ints, Bools]:
@@ -134,7 +134,7 @@ def _weights(frame: pd.DataFrame, name: str) -> Floats:
     hint = "for linkers without weights, use 1 for all"
     _refuse(missing, lambda row: f"{name}: row {row} has no weight, wanted 0 to 1; {hint}")
     # The weight of a document without entities is not used.
-    weight = numbers_of(frame["weight"].fillna(0.0), f"{name} column 'weight'")
+    weight = column_numbers(frame["weight"].fillna(0.0), f"{name} column 'weight'")
     bad = (weight < 0) | (weight > 1)
     _refuse(bad, lambda row: f"{name}: row {row} has weight {weight[row]:.9g}, wanted 0 to 1; {WEIGHT_REMEDY}")
     return weight
@@ -150,7 +150,7 @@ def _counts(frame: pd.DataFrame, name: str) -> Ints:
     """Return the number of mentions of each row, 1 by default."""
     if "mentions" not in frame.columns:
         return np.ones(len(frame), dtype=np.int64)
-    mentions = integers_of(frame["mentions"], f"{name} column 'mentions'")
+    mentions = column_integers(frame["mentions"], f"{name} column 'mentions'")
     bad = (mentions < 1) & frame["entity_id"].notna().to_numpy()
     _refuse(bad, lambda row: f"{name}: row {row} has {mentions[row]} mentions; a link has at least one")
     return mentions

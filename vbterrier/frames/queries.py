@@ -10,10 +10,10 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, examples, printable, warn
 from vbterrier.frames.columns import QUERIES, SAMPLING
-from vbterrier.frames.contracts import frame_of, refuse_near_misses, require
+from vbterrier.frames.contracts import pandas_frame, refuse_near_misses, require
 from vbterrier.frames.files.reading import read_queries
-from vbterrier.frames.ids import ids_of, integers_of, keys_of, numbers_of
-from vbterrier.frames.pipelines import input_of
+from vbterrier.frames.ids import column_ids, column_integers, column_keys, column_numbers
+from vbterrier.frames.pipelines import pipeline_input
 from vbterrier.kernels.mean_limits import LEAST_DF, SampledQueries, moments
 from vbterrier.remedies import sampling_by_traffic
 
@@ -69,12 +69,12 @@ def queries_frame(queries: Any, what: str = "queries") -> pd.DataFrame:
     vbterrier.errors.InputError: queries: the weight of 'q2' is -1, wanted a finite number of at least 0
     """
     is_path = isinstance(queries, (str, os.PathLike))
-    frame = read_queries(queries) if is_path else frame_of(queries, what, QUERIES)
+    frame = read_queries(queries) if is_path else pandas_frame(queries, what, QUERIES)
     # Optional columns have the same names in frames as in files.
-    frame = frame.set_axis(QUERIES.renamed([str(name) for name in frame.columns]), axis=1)
+    frame = frame.set_axis(QUERIES.standard_names([str(name) for name in frame.columns]), axis=1)
     require(frame, ("qid", *(name for name in COLUMNS if name in frame.columns)), what)
     refuse_near_misses(frame, ("weight",), what, others=COLUMNS)
-    qids = keys_of(frame["qid"], f"{what} column 'qid'").text.to_pylist()
+    qids = column_keys(frame["qid"], f"{what} column 'qid'").text.to_pylist()
     repeated = pd.Series(qids).duplicated()
     if repeated.any():
         raise InputError(f"{what}: query {qids[int(repeated.argmax())]!r} is duplicated; keep one row per query")
@@ -82,7 +82,7 @@ def queries_frame(queries: Any, what: str = "queries") -> pd.DataFrame:
     return pd.DataFrame({"qid": qids, **columns})
 
 
-def queries_of(
+def selected_queries(
     queries: Any, qids: Sequence[str], *, call: str, honoured: Sequence[str], what: str = "queries"
 ) -> pd.DataFrame:
     """Return the rows of a W frame of some queries, in their order, for a call that honours some of its columns.
@@ -113,9 +113,9 @@ def queries_of(
     Examples
     --------
     >>> table = pd.DataFrame({"qid": ["q1", "q2"], "weight": [3, 1], "segment": ["head", "tail"]})
-    >>> queries_of(table, ["q2", "q1"], call="score", honoured=("weight", "segment"))["weight"].tolist()
+    >>> selected_queries(table, ["q2", "q1"], call="score", honoured=("weight", "segment"))["weight"].tolist()
     [1.0, 3.0]
-    >>> queries_of(table, ["q1"], call="rank_systems", honoured=("weight", "cluster"))
+    >>> selected_queries(table, ["q1"], call="rank_systems", honoured=("weight", "cluster"))
     Traceback (most recent call last):
     ...
     vbterrier.errors.ParameterError: rank_systems: column 'segment' of queries has no effect; leave it out, weight, \
@@ -163,7 +163,7 @@ def queries_of_topics(topics: Any) -> pd.DataFrame | None:
     """
     if topics is None:
         return None
-    frame = input_of(topics)
+    frame = pipeline_input(topics)
     names = [name for name in COLUMNS if name in frame.columns]
     return queries_frame(frame[["qid", *names]].drop_duplicates(), "topics") if names else None
 
@@ -250,7 +250,7 @@ def sample_by(table: pd.DataFrame | None) -> Callable[[Sequence[str]], SampledQu
 
 def _weights(column: pd.Series[Any], what: str, qids: list[str]) -> Floats:
     """Finite numbers of at least 0."""
-    values = numbers_of(column, f"{what} column 'weight'", _owner(qids))
+    values = column_numbers(column, f"{what} column 'weight'", _owner(qids))
     _require(np.isfinite(values) & (values >= 0), "weight", column, what, qids)
     if len(values) and not (values > 0).any():
         raise InputError(f"{what}: all {len(values)} weights are 0; wanted at least one above 0")
@@ -259,7 +259,7 @@ def _weights(column: pd.Series[Any], what: str, qids: list[str]) -> Floats:
 
 def _draws(column: pd.Series[Any], what: str, qids: list[str]) -> Ints:
     """Whole numbers of at least 0."""
-    values = integers_of(column, f"{what} column 'drawn'", _owner(qids))
+    values = column_integers(column, f"{what} column 'drawn'", _owner(qids))
     _require(values >= 0, "drawn", column, what, qids)
     return values
 
@@ -269,7 +269,7 @@ def _covariates(column: pd.Series[Any], what: str, qids: list[str]) -> Floats:
     is_known = (column.notna() & (column.astype(str).str.strip() != "")).to_numpy(dtype=bool)
     values = np.full(len(column), np.nan)
     owners = [qids[row] for row in np.flatnonzero(is_known)]
-    values[is_known] = numbers_of(column[is_known], f"{what} column 'covariate'", _owner(owners))
+    values[is_known] = column_numbers(column[is_known], f"{what} column 'covariate'", _owner(owners))
     _require(~np.isinf(values), "covariate", column, what, qids)
     return values
 
@@ -286,7 +286,7 @@ def _segments(column: pd.Series[Any], what: str, _qids: list[str]) -> list[str]:
     """Names, empty where there is none."""
     named = column.notna().to_numpy(dtype=bool)
     names = np.full(len(column), "", dtype=object)
-    names[named] = ids_of(column[named], f"{what} column {column.name!r}").text.to_pylist()
+    names[named] = column_ids(column[named], f"{what} column {column.name!r}").text.to_pylist()
     texts: list[str] = names.tolist()
     return texts
 

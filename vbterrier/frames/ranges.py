@@ -34,7 +34,7 @@ class OwnMeasure(Protocol):
     IS_RATIO_OF_MEANS: ClassVar[bool]
 
     @classmethod
-    def range_of(cls, measure: str) -> Bounds:
+    def score_range(cls, measure: str) -> Bounds:
         """The smallest and the largest possible score of a measure, given as text."""
 
 
@@ -52,7 +52,7 @@ def score_bounds(measure: str) -> Bounds:
         low, high = score_bounds(measure.split(" - ", maxsplit=1)[0])
         return low - high, high - low
     if (measure_class := _measure_class(measure)) is not None:
-        return measure_class.range_of(measure)
+        return measure_class.score_range(measure)
     name = re.split(r"[(@]", measure, maxsplit=1)[0]
     if name in _UNIT or re.sub(r"_[\d.]+$", "", name) in _UNIT:
         return 0.0, 1.0

@@ -14,11 +14,18 @@ import pyarrow.compute as pc
 from vbterrier.errors import InputError, agreeing, choice, examples, warn
 from vbterrier.frames.affixes import affix_text
 from vbterrier.frames.columns import RUN
-from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.contracts import pandas_frame, require
 from vbterrier.frames.files.blocks import READ
 from vbterrier.frames.files.parts import is_parts, table_of_parts
-from vbterrier.frames.ids import distinct_blocks, lazy_ids, numbers_of, owner_of, repeated_pairs, require_same_kind
-from vbterrier.frames.pipelines import is_pipeline, results_of, retrieved
+from vbterrier.frames.ids import (
+    column_numbers,
+    distinct_blocks,
+    lazy_ids,
+    repeated_pairs,
+    require_same_kind,
+    row_describer,
+)
+from vbterrier.frames.pipelines import is_pipeline, pipeline_results, retrieved_runs
 from vbterrier.frames.systems import ONE, EvaluatedColumns, columns_of_systems, named_once, split_systems, varies
 from vbterrier.kernels import fingerprints, rankings
 from vbterrier.remedies import FIRST_DUPLICATE
@@ -61,7 +68,7 @@ class Top:
         return int(self.rows.shape[1])
 
     @cached_property
-    def filled(self) -> tuple[Ints, Ints]:
+    def topic_and_rank(self) -> tuple[Ints, Ints]:
         """The topic and the rank of each document, by topic and rank, each of shape (n,)."""
         topic, rank = np.nonzero(self.rows >= 0)
         # Callers share these arrays.
@@ -71,7 +78,7 @@ class Top:
     @cached_property
     def docno(self) -> Ids:
         """The documents, by topic and rank, shape (n,)."""
-        return self.all_docno.take(self.rows[self.filled])
+        return self.all_docno.take(self.rows[self.topic_and_rank])
 
     def of_topics(self, place: Ints, n_topics: int) -> tuple[Ints, Ints, Ints, Ids]:
         """Return the documents of other topics than those of the run, or of these topics in another order.
@@ -85,7 +92,7 @@ class Top:
         rows = np.full((n_topics, self.depth), -1, dtype=np.int64)
         is_present = place >= 0
         rows[place[is_present]] = self.rows[is_present]
-        filled, rank = self.filled
+        filled, rank = self.topic_and_rank
         topic, docno = place[filled], self.docno
         if not is_present.all():
             kept = np.flatnonzero(topic >= 0)
@@ -148,7 +155,7 @@ class Run:
     def __init__(self, frame: Any, *, name: str = "run", duplicates: str = "everywhere") -> None:
         choice("duplicates", duplicates, DUPLICATES)
         self.name = name
-        self._read(frame_of(frame, name, RUN))
+        self._read_columns(pandas_frame(frame, name, RUN))
         # No topic has duplicates in its first documents up to this rank.
         self._distinct_to: float = 0
         if duplicates == "first":
@@ -169,9 +176,9 @@ class Run:
             kept = np.ones(len(self), dtype=bool)
             kept[worse] = False
             # Cached values are those of all rows.
-            for cached in _cached():
+            for cached in _cached_names():
                 vars(self).pop(cached, None)
-            self._read(self.frame[kept].reset_index(drop=True))
+            self._read_columns(self.frame[kept].reset_index(drop=True))
 
     def warn_of_ranks(self) -> None:
         """Warn of topics whose ranks are in the opposite order of their scores, such as distances given as scores."""
@@ -241,13 +248,13 @@ class Run:
         if top is None or depth == math.inf:
             rows = repeated_pairs(self.topic, self.docno)
         else:
-            rows = repeated_pairs(top.filled[0], top.docno)
-            rows = top.rows[top.filled][rows] if len(rows) else rows
+            rows = repeated_pairs(top.topic_and_rank[0], top.docno)
+            rows = top.rows[top.topic_and_rank][rows] if len(rows) else rows
         if len(rows):
             raise InputError(self._duplicate(rows))
         self._distinct_to = depth
 
-    def _read(self, frame: pd.DataFrame) -> None:
+    def _read_columns(self, frame: pd.DataFrame) -> None:
         require(frame, ("qid", "docno", "score"), self.name)
         self._tops: dict[int, Top] = {}
         self.frame = frame
@@ -256,14 +263,14 @@ class Run:
         self.topic_ids = self._blocks.ids
         self.topics: list[str] = self.topic_ids.text.to_pylist()
         self.docno = lazy_ids(frame["docno"], f"{self.name} column 'docno'")
-        self.score = numbers_of(frame["score"], f"{self.name} column 'score'", self._owner)
+        self.score = column_numbers(frame["score"], f"{self.name} column 'score'", self._owner)
         # trec_eval stores scores as C floats: scores that are equal in single precision are tied.
         with np.errstate(over="ignore", under="ignore"):
             self._single = self.score.astype(np.float32)
 
     def __getstate__(self) -> dict[str, Any]:
         # Processes compute cached values from the rows, which are sent once.
-        state, cached = {**vars(self), "_tops": {}}, _cached()
+        state, cached = {**vars(self), "_tops": {}}, _cached_names()
         return {name: value for name, value in state.items() if name not in cached}
 
     def __len__(self) -> int:
@@ -275,12 +282,12 @@ class Run:
         return self._blocks.distinct(len(self))[1]
 
     def _owner(self, row: int) -> str:
-        return owner_of(self.topics, self.topic, self.docno)(row)
+        return row_describer(self.topics, self.topic, self.docno)(row)
 
     def first(self, cutoff: int | None) -> pd.DataFrame:
         """Return the rows up to a cutoff, topics in order of appearance, with ``rank`` from 0; ``None`` for all."""
         self.refuse_duplicates(cutoff)
-        rows, starts, sizes = self.ordered(cutoff)
+        rows, starts, sizes = self.ordered_rows(cutoff)
         rank = np.arange(len(rows)) - np.repeat(starts, sizes)
         kept = slice(None) if cutoff is None else rank < cutoff
         return self.frame.iloc[rows[kept]].reset_index(drop=True).assign(rank=rank[kept])
@@ -321,7 +328,7 @@ class Run:
         return int((stops - starts).max(initial=0))
 
     @cached_property
-    def _grouped(self) -> _Lists:
+    def _grouped_lists(self) -> _Lists:
         """Rows by topic, in the order of the run."""
         rows = None if self._is_grouped else rankings.grouped_order(self.topic, len(self.topics))
         return _Lists(*self._spans, rows, self._single if rows is None else self._single[rows])
@@ -329,20 +336,20 @@ class Run:
     @cached_property
     def _is_descending(self) -> bool:
         """True if scores never rise within the rows of a topic."""
-        return rankings.is_falling(self._grouped.score, self._grouped.starts)
+        return rankings.is_falling(self._grouped_lists.score, self._grouped_lists.starts)
 
     @cached_property
     def _descending(self) -> _Lists:
         """Rows by topic and descending score."""
-        return self._grouped if self._is_descending else self._grouped.descending()
+        return self._grouped_lists if self._is_descending else self._grouped_lists.descending()
 
     def _leading(self, depth: int) -> _Lists:
         """Rows by topic and descending score, at least the first ``depth`` of each topic and those that tie there."""
         if self._is_descending or "_descending" in vars(self) or depth * _FEW_OF >= self.longest:
             return self._descending
-        return self._grouped.leading(depth).descending()
+        return self._grouped_lists.leading(depth).descending()
 
-    def ordered(self, cutoff: int | None = None) -> tuple[Ints, Ints, Ints]:
+    def ordered_rows(self, cutoff: int | None = None) -> tuple[Ints, Ints, Ints]:
         """Return rows by topic, up to ``cutoff`` in trec_eval's order, and the start and size of each topic."""
         starts, stops, rows, score = lists = self._descending
         tied = rankings.tied_groups(score, starts, stops, self.longest if cutoff is None else cutoff)
@@ -417,19 +424,19 @@ class Run:
     def fingerprint(self, cutoff: int | None, topics: Collection[str]) -> bytes:
         """Bytes that determine the first documents of some topics and their ranks, in any order of rows."""
         top = self.top(cutoff)
-        topic, rank = top.filled
+        topic, rank = top.topic_and_rank
         prints = fingerprints.of_groups(topic, top.docno.fingerprints, rank.astype(np.uint64), len(top.topics))
         kept = [(name, word) for name, word in zip(top.topics, prints, strict=True) if name in topics]
         return fingerprints.of_named_groups([name for name, _ in kept], np.array([word for _, word in kept], np.uint64))
 
     def ranks(self) -> Ints:
         """Return the 0-based rank of every row in its topic, in trec_eval's order, shape (n_rows,)."""
-        rows, starts, sizes = self.ordered()
+        rows, starts, sizes = self.ordered_rows()
         ranks = np.empty(len(self), dtype=np.int64)
         ranks[rows] = np.arange(len(rows)) - np.repeat(starts, sizes)
         return ranks
 
-    def ranks_of(self, rows: Ints) -> Ints:
+    def row_ranks(self, rows: Ints) -> Ints:
         """Return :meth:`ranks` of some rows, shape (n,)."""
         starts, stops, order, score = self._descending
         if order is None and not rankings.tied_groups(score, starts, stops, self.longest).any():
@@ -438,7 +445,7 @@ class Run:
 
     def ranks_by_docno(self) -> Ints:
         """Return ranks as :meth:`ranks`, with ties of scores in double precision by ascending docno."""
-        rows, starts, sizes = self.ordered()
+        rows, starts, sizes = self.ordered_rows()
         # Ties in single precision include those in double precision, and have their documents in descending order.
         topic = np.repeat(np.arange(len(starts)), sizes)
         order = np.lexsort((-np.arange(len(rows)), -self.score[rows], topic))
@@ -468,7 +475,7 @@ class Run:
         return f"repair the run, or keep the best rank with {FIRST_DUPLICATE.text()}"
 
 
-def _cached() -> set[str]:
+def _cached_names() -> set[str]:
     """The names of the cached properties of a run."""
     return {name for name, value in vars(Run).items() if isinstance(value, cached_property)}
 
@@ -480,7 +487,7 @@ def own_queries(run: Run, qrels: pd.DataFrame) -> list[str]:
     judged relevant are left out; ``qrels`` has the columns qid, docno and label.
     """
     top = run.top(1)
-    topics = run.topic_ids.take(top.filled[0]).text
+    topics = run.topic_ids.take(top.topic_and_rank[0]).text
     self_retrieved = topics.filter(pc.equal(top.docno.text, topics)).to_pylist()
     if len(self_retrieved) < _LEAST_OWN or 2 * len(self_retrieved) <= len(run.topics):
         return []
@@ -584,7 +591,7 @@ def loaded_run(name: str, run: Any, duplicates: str = "everywhere", *, extra: bo
     ``extra``: as in :func:`system_tables`.
     """
     if is_pipeline(run):
-        run = results_of(name, run, None)
+        run = pipeline_results(name, run, None)
     tables = system_tables(name, run, extra=extra)
     if len(tables) > 1:
         raise InputError(
@@ -605,11 +612,11 @@ def system_tables(name: str, run: Any, system: str | None = None, *, extra: bool
             # The message lists all columns.
             frame = table_of_parts(run)
     else:
-        frame = frame_of(run, what, RUN)
+        frame = pandas_frame(run, what, RUN)
     return split_systems(name, frame, system, what)
 
 
-def runs_of(runs: Any, topics: Any = None) -> dict[str, Run]:
+def runs_by_name(runs: Any, topics: Any = None) -> dict[str, Run]:
     """Return runs by name from a mapping of names to frames (qid, docno, score), paths of TREC runs, or pipelines.
 
     Pipelines are run on the topics, a frame or a path.
@@ -621,7 +628,7 @@ def runs_of(runs: Any, topics: Any = None) -> dict[str, Run]:
         run_name: Run(frame, name=f"run {run_name!r}")
         for run_name, frame in named_once(
             pair
-            for name, run in retrieved(runs, topics).items()
+            for name, run in retrieved_runs(runs, topics).items()
             for pair in ([(name, run)] if name in piped else system_tables(name, run, extra=False).items())
         ).items()
     }

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
 
-from vbterrier.errors import ParameterError, encodable, excerpt, nearest, path_of, printable
+from vbterrier.errors import ParameterError, encodable, excerpt, nearest, path_parameter, printable
 from vbterrier.frames.answer import Answer, Caveat, Finding, sentence, with_warnings
 from vbterrier.frames.files.writing import replace_files
-from vbterrier.frames.notebook import STYLE, Panel, counted
+from vbterrier.frames.notebook import STYLE, Panel, count_text
 from vbterrier.remedies import call_in_use
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class Shown:
             verdict,
             " ".join(reasons),
             "" if call is None else self._next(call),
-            with_warnings(self._caveats(), () if call is None else map(call.worded, call.warnings)),
+            with_warnings(self._caveats(), () if call is None else map(call.warning_text, call.warnings)),
             tuple(self._evidence()),
             "" if call is None else call.text(),
             self._decision(),
@@ -165,7 +165,7 @@ class Shown:
         ParameterError, FileError
             Another suffix; the file cannot be written.
         """
-        file = path_of("path", path)
+        file = path_parameter("path", path)
         if file.suffix not in SUFFIXES:
             raise ParameterError(f"{printable(file)}: wanted a name that ends in {', '.join(SUFFIXES)}")
         style = SUFFIXES[file.suffix]
@@ -220,10 +220,10 @@ def systems_line(intervals: pd.DataFrame) -> str:
     """Summarise the systems, measures and topics of a C frame in one line."""
     measures = first_names(intervals["measure"].unique(), _MAX_MEASURES)
     n_qids = intervals["n_qids"]
-    topics = counted(int(n_qids.max()), "topic") if len(n_qids) else "no topics"
+    topics = count_text(int(n_qids.max()), "topic") if len(n_qids) else "no topics"
     if len(n_qids) and n_qids.min() < n_qids.max():
         topics = f"{n_qids.min():,} to {topics}"
-    return ", ".join([counted(intervals["name"].nunique(), "system"), *filter(None, [measures]), topics])
+    return ", ".join([count_text(intervals["name"].nunique(), "system"), *filter(None, [measures]), topics])
 
 
 def measure_text(measure: str, estimand: str) -> str:

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, examples
-from vbterrier.frames.contracts import frame_of
+from vbterrier.frames.contracts import pandas_frame
 from vbterrier.frames.ranges import is_linearised, is_ratio_of_means
-from vbterrier.frames.values import KEY, values_of
+from vbterrier.frames.values import KEY, values_frame
 from vbterrier.kernels import linking
 from vbterrier.remedies import COMMON_TOPICS
 
@@ -70,7 +70,7 @@ class ScoreTable:
     @classmethod
     def of_frame(cls, values: Any) -> ScoreTable:
         """Read a V frame, and check it."""
-        frame = values_of(values)
+        frame = values_frame(values)
         return cls._of_columns(frame["name"], frame["qid"], frame["measure"], frame["value"].to_numpy())
 
     @classmethod
@@ -96,7 +96,7 @@ class ScoreTable:
         return cls(measures, names, qids, values)
 
     @classmethod
-    def joined(cls, tables: Mapping[str, ScoreTable]) -> ScoreTable:
+    def join_collections(cls, tables: Mapping[str, ScoreTable]) -> ScoreTable:
         """One table of several collections, whose topics are different topics: ``dataset/qid``."""
         if list(tables) == [""]:
             return tables[""]
@@ -130,7 +130,7 @@ class ScoreTable:
         kept = [place for place, qid in enumerate(self.qids) if qid in qids]
         return ScoreTable(self.measures, self.names, [self.qids[place] for place in kept], self.values[:, :, kept])
 
-    def scores_of(self, name: str, measure: str) -> Floats:
+    def system_scores(self, name: str, measure: str) -> Floats:
         """The values of a system by a measure; without topics for which it is undefined."""
         if measure not in self.measures or name not in self.names:
             return np.empty(0)
@@ -176,7 +176,7 @@ class ScoreTable:
             differing = [
                 qid for qid, differs in zip(self.qids, has_value[0] != has_value[odd[0]], strict=True) if differs
             ]
-            common = COMMON_TOPICS.offered() or COMMON_TOPICS.of("compare", "values")
+            common = COMMON_TOPICS.available_text() or COMMON_TOPICS.of("compare", "values")
             raise InputError(
                 f"values: of {measure}, {names[0]!r} has {has_value[0].sum()} topics, {names[odd[0]]!r} has "
                 f"{has_value[odd[0]].sum()}, and they differ in {examples(sorted(differing))}: means over different "
@@ -270,7 +270,7 @@ def linearised_view(view: View, mean: Callable[[Floats], Floats]) -> View:
 
 def linearised_values(answers: Floats, measure: str, mean: Callable[[Floats], Floats]) -> Floats:
     """The value of each topic of a ratio of the answers of some topics, shape (n,); NaN if it is undefined."""
-    kind, figure = answers.astype(np.int64), linking.place_of(measure)
+    kind, figure = answers.astype(np.int64), linking.figure_index(measure)
     shares = mean(np.eye(linking.N_ANSWERS)[kind])
     values = linking.influence(shares.reshape(2, -1)).reshape(-1, len(linking.FIGURES))[kind, figure]
     return np.where(np.isnan(values), 0.0, values) if "undefined='zero'" in measure else values
@@ -303,7 +303,7 @@ def table_on_own_topics(values: Any) -> ScoreTable:
     The frame may have some of the topics of its evaluation: ratios need its columns gold and answer. Ratios of means
     are refused.
     """
-    table = with_answers(ScoreTable.of_frame(values), frame_of(values, "values"))
+    table = with_answers(ScoreTable.of_frame(values), pandas_frame(values, "values"))
     refuse_ratios_of_means(table.measures)
     of_answers = answers_by(table.measures).values()
     return linearised_on(table).of(measure for measure in table.measures if measure not in of_answers)

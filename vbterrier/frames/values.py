@@ -9,8 +9,8 @@ import pandas as pd
 
 from vbterrier.errors import InputError
 from vbterrier.frames.columns import SAMPLING
-from vbterrier.frames.contracts import frame_of, require
-from vbterrier.frames.ids import ids_of, numbers_of
+from vbterrier.frames.contracts import pandas_frame, require
+from vbterrier.frames.ids import column_ids, column_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +24,7 @@ COLUMNS = (*KEY, "value")
 _ROUNDED = 1e-4
 
 
-def values_of(data: Any, where: str = "values") -> pd.DataFrame:
+def values_frame(data: Any, where: str = "values") -> pd.DataFrame:
     """Return a checked V frame: name, qid and measure as text, value as float64; the order of rows is kept.
 
     The result of ``pt.Experiment(perquery=True)`` is accepted, also with Measure objects as measures. With a column
@@ -32,7 +32,7 @@ def values_of(data: Any, where: str = "values") -> pd.DataFrame:
     ``model`` has the digests of models of unjudged documents: one for each measure and collection. Columns ``weight``,
     ``cluster`` and ``drawn``, which would change means or tests, are refused: they belong in a W frame.
     """
-    frame = frame_of(data, where)
+    frame = pandas_frame(data, where)
     for name in SAMPLING:
         if name in frame:
             raise InputError(
@@ -46,13 +46,15 @@ def values_of(data: Any, where: str = "values") -> pd.DataFrame:
         )
     require(frame, COLUMNS, where)
     _require_one_model(frame, where)
-    datasets = ids_of(frame["dataset"], f"{where} column 'dataset'").text.to_pandas() if "dataset" in frame else None
+    datasets = (
+        column_ids(frame["dataset"], f"{where} column 'dataset'").text.to_pandas() if "dataset" in frame else None
+    )
     frame = frame[list(COLUMNS)].reset_index(drop=True)
     if frame["measure"].dtype == object:
         frame["measure"] = frame["measure"].map(lambda one: one if isinstance(one, str) or pd.isna(one) else str(one))
-    keys = {name: ids_of(frame[name], f"{where} column {name!r}") for name in KEY}
+    keys = {name: column_ids(frame[name], f"{where} column {name!r}") for name in KEY}
     if datasets is not None:
-        keys["qid"] = ids_of(datasets + "/" + keys["qid"].text.to_pandas(), f"{where} columns 'dataset', 'qid'")
+        keys["qid"] = column_ids(datasets + "/" + keys["qid"].text.to_pandas(), f"{where} columns 'dataset', 'qid'")
 
     def whose(row: int) -> str:
         name, qid, measure = (ids.text[row].as_py() for ids in keys.values())
@@ -106,7 +108,7 @@ def _numbers(column: pd.Series[Any], where: str, whose: Callable[[int], str]) ->
         if text.any():
             row = int(np.argmax(text))
             raise InputError(f"{where}: row {row} holds the text {column[row]!r}{whose(row)}, wanted a number")
-    numbers = numbers_of(column, where, whose)
+    numbers = column_numbers(column, where, whose)
     infinite = np.isinf(numbers)
     if infinite.any():
         row = int(np.argmax(infinite))

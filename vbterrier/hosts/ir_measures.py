@@ -56,7 +56,7 @@ TO_IR_MEASURES = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
 FROM_IR_MEASURES = {host: column for column, host in TO_IR_MEASURES.items()}
 
 
-def registered(name: str, params: dict[str, Any]) -> ir_measures.Measure:
+def registered_measure(name: str, params: dict[str, Any]) -> ir_measures.Measure:
     """Make a measure from the name under which it is registered.
 
     Measures are pickled with this function, not by their class: ``import pyterrier`` sets ``__module__`` of every

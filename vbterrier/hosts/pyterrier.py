@@ -109,7 +109,7 @@ class Stage(pt.Transformer):  # type: ignore[misc]
         return repr(value)
 
     @staticmethod
-    def hashed(value: Any) -> int:
+    def hash_value(value: Any) -> int:
         """Hash that equal values share."""
         try:
             return hash(value)
@@ -137,7 +137,7 @@ class Stage(pt.Transformer):  # type: ignore[misc]
 
     def set_parameter(self, name: str, value: Any) -> None:
         """Set a parameter, as ``pt.GridSearch`` does, with the checks of the constructor."""
-        parameters = {parameter.name: current for parameter, current in self._given()}
+        parameters = {parameter.name: current for parameter, current in self._parameter_values()}
         if name not in parameters:
             raise ParameterError(f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(parameters)}")
         if not self.same(parameters[name], value):
@@ -146,7 +146,7 @@ class Stage(pt.Transformer):  # type: ignore[misc]
             self.__dict__.clear()
             self.__dict__.update(vars(made))
 
-    def _given(self) -> list[tuple[inspect.Parameter, Any]]:
+    def _parameter_values(self) -> list[tuple[inspect.Parameter, Any]]:
         declared = list(inspect.signature(type(self).__init__).parameters.values())[1:]
         return [(parameter, getattr(self, parameter.name)) for parameter in declared]
 
@@ -155,7 +155,7 @@ class Stage(pt.Transformer):  # type: ignore[misc]
         inner, label = pt.inspect.subtransformers(self), type(self).__name__
         settings = {
             parameter.name: self.short(value)
-            for parameter, value in self._given()
+            for parameter, value in self._parameter_values()
             if parameter.name not in inner and not self.same(value, parameter.default)
         }
         cut = len(label) > _LONGEST_LABEL
@@ -164,7 +164,7 @@ class Stage(pt.Transformer):  # type: ignore[misc]
 
     def __repr__(self) -> str:
         shown = []
-        for parameter, value in self._given():
+        for parameter, value in self._parameter_values():
             if parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
                 shown.append(self.short(value))
             elif not self.same(value, parameter.default):
@@ -174,9 +174,9 @@ class Stage(pt.Transformer):  # type: ignore[misc]
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other) or not isinstance(other, Stage):
             return NotImplemented
-        pairs = zip(self._given(), other._given(), strict=True)
+        pairs = zip(self._parameter_values(), other._parameter_values(), strict=True)
         return all(self.same(one, another) for (_, one), (_, another) in pairs)
 
     def __hash__(self) -> int:
         # The representation differs between equal stages whose parameters come from files of different names.
-        return hash((type(self).__name__, *(self.hashed(value) for _, value in self._given())))
+        return hash((type(self).__name__, *(self.hash_value(value) for _, value in self._parameter_values())))

@@ -13,10 +13,10 @@ import pyterrier as pt
 
 from vbterrier.errors import InputError, ParameterError, choice, excerpt, nearest, warn
 from vbterrier.frames.columns import RUN
-from vbterrier.frames.contracts import frame_of
+from vbterrier.frames.contracts import pandas_frame
 from vbterrier.frames.files.reading import read_run
 from vbterrier.frames.files.writing import create_like
-from vbterrier.frames.pipelines import input_of, is_pipeline, require_results
+from vbterrier.frames.pipelines import is_pipeline, pipeline_input, require_results
 from vbterrier.hosts import require_api
 
 if TYPE_CHECKING:
@@ -35,17 +35,17 @@ _MILLISECONDS = 1000.0
 _EXTENSIONS = {"trec": "res.gz", "module": "mod", "pair": "custom"}
 
 
-def topics_of(topics: Any) -> pd.DataFrame:
+def read_pipeline_input(topics: Any) -> pd.DataFrame:
     """The input of pipelines from a frame or a path; PyTerrier reads topic files of TREC, ``<top>`` or ``<topic>``."""
     if isinstance(topics, (str, os.PathLike)) and Path(topics).is_file():
         with pt.io.autoopen(os.fspath(topics), "rb") as file:
             start = file.read(1 << 16).lower()
         if start.lstrip().startswith(b"<"):
-            return input_of(pt.io.read_topics(os.fspath(topics), "trec" if b"<top>" in start else "trecxml"))
-    return input_of(topics)
+            return pipeline_input(pt.io.read_topics(os.fspath(topics), "trec" if b"<top>" in start else "trecxml"))
+    return pipeline_input(topics)
 
 
-def results_of(
+def system_results(
     systems: Sequence[Any],
     names: Sequence[Any],
     topics: pd.DataFrame,
@@ -62,14 +62,14 @@ def results_of(
     """
     loaded, pipelines = dict[int, Any](), dict[int, tuple[Any, ...]]()
     for place, (system, name) in enumerate(zip(systems, names, strict=True)):
-        saved = None if files is None else files.saved(place)
+        saved = None if files is None else files.saved_results(place)
         if saved is not None:
             loaded[place] = saved
         elif is_pipeline(system):
             pipelines[place] = tuple(system) if isinstance(system, pt.Compose) else (system,)
         else:
             is_path = isinstance(system, (str, os.PathLike))
-            loaded[place] = read_run(system) if is_path else frame_of(system, f"run {name!r}", RUN)
+            loaded[place] = read_run(system) if is_path else pandas_frame(system, f"run {name!r}", RUN)
     batches, before, times = _batches(topics, batch_size), 0.0, dict.fromkeys(loaded, (0.0, 0.0))
     if plan == "prefix":
         n = _n_common(list(pipelines.values())) if 1 < len(pipelines) == len(systems) else 0
@@ -198,7 +198,7 @@ class ResultFiles:
             warn(f"{message} without this warning")
         self.reused = set(existing) if mode == "reuse" else set()
 
-    def saved(self, number: int) -> pd.DataFrame | None:
+    def saved_results(self, number: int) -> pd.DataFrame | None:
         """Return the results of a system that are reused, ``None`` if it has to be run."""
         path = self.paths[number]
         return self._read(path) if path in self.reused else None

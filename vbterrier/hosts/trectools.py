@@ -11,7 +11,7 @@ from trectools import TrecQrel, TrecRes, TrecRun
 
 from vbterrier.errors import InputError, examples, warn
 from vbterrier.frames.columns import QRELS, RUN
-from vbterrier.frames.contracts import LabelFrame, frame_of, require
+from vbterrier.frames.contracts import LabelFrame, pandas_frame, require
 from vbterrier.frames.ids import require_same_kind
 from vbterrier.frames.ranking import Run
 from vbterrier.frames.systems import columns_of_systems
@@ -40,7 +40,7 @@ _NEED_JUDGMENTS = ("get_rprec", "evaluate_all")
 
 def run_frame(run: Any) -> pd.DataFrame:
     """The columns of a ``TrecRun`` that measures read, named as in this package; a frame is returned unchanged."""
-    frame = frame_of(run, "run", RUN)
+    frame = pandas_frame(run, "run", RUN)
     if not isinstance(run, TrecRun):
         return frame
     require(frame, ("qid", "docno", "score"), "run")
@@ -57,10 +57,10 @@ def run_frame(run: Any) -> pd.DataFrame:
 
 def qrels_frame(qrels: TrecQrel) -> pd.DataFrame:
     """The frame of a ``TrecQrel``, with the columns of this package and labels below 0."""
-    return frame_of(qrels, "qrels")
+    return pandas_frame(qrels, "qrels")
 
 
-def run_of(data: Any, name: str) -> TrecRun:
+def trectools_run(data: Any, name: str) -> TrecRun:
     """Return a ``TrecRun``, or make one of a frame (qid, docno, score); ids stay text."""
     if isinstance(data, TrecRun):
         return data
@@ -89,11 +89,11 @@ def run_of(data: Any, name: str) -> TrecRun:
     return made
 
 
-def qrels_of(data: Any, name: str) -> TrecQrel:
+def trectools_qrels(data: Any, name: str) -> TrecQrel:
     """Return a ``TrecQrel``, or make one of a frame of judgments, of intents, or of the links of a pool."""
     if isinstance(data, TrecQrel):
         return data
-    frame = frame_of(data, "qrels", QRELS)
+    frame = pandas_frame(data, "qrels", QRELS)
     require(frame, ("qid", "entity_id") if "entity_id" in frame.columns else ("qid", "docno", "label"), "qrels")
     frame = frame if "iteration" in frame.columns else frame.assign(iteration="0")
     made = TrecQrel()
@@ -165,11 +165,11 @@ def over_run_topics(method: Callable[..., Any]) -> Callable[..., Any]:
     signature = inspect.signature(method)
 
     @wraps(method)
-    def checked(self: Any, *arguments: Any, **options: Any) -> Any:
+    def checked_method(self: Any, *arguments: Any, **options: Any) -> Any:
         per_query = signature.bind(self, *arguments, **options).arguments.get("per_query")
         check_run_topics(self, method.__name__, is_mean=not per_query)
         return method(self, *arguments, **options)
 
     # TrecTools' own text is not always valid reStructuredText.
-    checked.__doc__ = f"``TrecEval.{method.__name__}`` of TrecTools, after a check of the run and the judgments."
-    return checked
+    checked_method.__doc__ = f"``TrecEval.{method.__name__}`` of TrecTools, after a check of the run and the judgments."
+    return checked_method

@@ -9,13 +9,31 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyterrier as pt
 
-from vbterrier.errors import FileError, InputError, ParameterError, choice, examples, excerpt, number, path_of, warn
-from vbterrier.frames.files.source import content_of, json_of
+from vbterrier.errors import (
+    FileError,
+    InputError,
+    ParameterError,
+    choice,
+    examples,
+    excerpt,
+    number,
+    path_parameter,
+    warn,
+)
+from vbterrier.frames.files.source import parse_json, read_content
 from vbterrier.frames.files.writing import replacing
-from vbterrier.intents.calibration import targets_of
+from vbterrier.intents.calibration import align_labels
 from vbterrier.intents.candidates import warn_of_no_weight
-from vbterrier.intents.stage import Candidates, IntentStage, warn_of
-from vbterrier.kernels.candidates import cross_entropy, normalised, peaks, proportional, softened, softmax, tempered
+from vbterrier.intents.stage import Candidates, IntentStage, warn_of_queries
+from vbterrier.kernels.candidates import (
+    cross_entropy,
+    normalise_weights,
+    peaks,
+    proportional,
+    softmax,
+    temperature_softmax,
+    tempered_prob,
+)
 from vbterrier.kernels.vb import per_topic
 
 if TYPE_CHECKING:
@@ -47,7 +65,7 @@ def fitted_temperature(score: Floats, target: Floats, topic: Ints, n_topics: int
         raise InputError("no query has a labelled candidate and different scores, which the fit of T needs")
     rows = informative[topic]
     score, topic = score[rows], topic[rows]
-    target = normalised(target[rows], topic, n_topics)
+    target = normalise_weights(target[rows], topic, n_topics)
     from scipy.optimize import minimize_scalar
 
     def loss(log_t: float) -> float:
@@ -193,7 +211,7 @@ class Calibrate(IntentStage, pt.Estimator):  # type: ignore[misc]
     def _prob(self, score: Floats, topic: Ints, candidates: Candidates) -> Floats:
         n = candidates.n
         if self.method == "softmax":
-            return softened(score, self.temperature, topic, n)
+            return temperature_softmax(score, self.temperature, topic, n)
         if self.method == "prior":
             if (score < 0).any():
                 row = int(candidates.entities[int(np.argmin(score))])
@@ -203,10 +221,10 @@ class Calibrate(IntentStage, pt.Estimator):  # type: ignore[misc]
                 )
             weight = score + self.smoothing
             warn_of_no_weight(weight, topic, candidates.topics)
-            return tempered(weight, self.temperature, topic, n)
+            return tempered_prob(weight, self.temperature, topic, n)
         fitted = {name: np.asarray(value) for name, value in (self.parameters or {}).items()}
         if self.method == "temperature":
-            return softened(score, float(fitted["temperature"]), topic, n)
+            return temperature_softmax(score, float(fitted["temperature"]), topic, n)
         if self.method == "platt":
             # The logarithm of the sigmoid keeps the difference of candidates at 1e-300 and 1e-310.
             log_prob = -np.logaddexp(0.0, -(fitted["slope"] * score + fitted["intercept"]))
@@ -241,13 +259,13 @@ class Calibrate(IntentStage, pt.Estimator):  # type: ignore[misc]
         if self.method not in _FITTED:
             raise ParameterError(f"method {self.method!r} has no parameters to fit; use one of {', '.join(_FITTED)}")
         candidates = self._candidates(topics_or_res_tr)
-        targets = targets_of(candidates, qrels_tr)
+        targets = align_labels(candidates, qrels_tr)
         if targets.mismatch:
             raise InputError(f"labels: {targets.mismatch}")
         _warn_of_missed(targets, candidates.topics)
-        warn_of(targets.unlabelled, "without labels, left out of the fit")
+        warn_of_queries(targets.unlabelled, "without labels, left out of the fit")
         if targets.labelled.sum() == 1:
-            warn_of([candidates.topics[int(np.argmax(targets.labelled))]], "is the only one with labels")
+            warn_of_queries([candidates.topics[int(np.argmax(targets.labelled))]], "is the only one with labels")
         used = targets.labelled[candidates.topic[candidates.entities]]
         rows, score = candidates.entities[used], candidates.scores()[used]
         if self.method == "temperature":
@@ -268,19 +286,19 @@ class Calibrate(IntentStage, pt.Estimator):  # type: ignore[misc]
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write method and parameters as JSON; raise FileError if the file cannot be written."""
         content = {name: getattr(self, name) for name in ("method", "temperature", "smoothing", "parameters")}
-        with replacing(path_of("path", path)) as file:
+        with replacing(path_parameter("path", path)) as file:
             file.write(f"{json.dumps({'kind': _KIND, **content}, indent=1)}\n".encode())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Calibrate:
         """Read what :meth:`save` wrote; raise FileError if the file is missing or not a saved calibration."""
-        path = path_of("path", path)
+        path = path_parameter("path", path)
         try:
-            text = content_of(path, _MAX_BYTES)
+            text = read_content(path, _MAX_BYTES)
         except OSError as error:
             raise FileError(path, f"cannot be read: {error.strerror or error}") from error
         try:
-            content = json_of(text)
+            content = parse_json(text)
         except (ValueError, RecursionError) as error:
             raise FileError(path, f"wanted JSON of Calibrate.save: {error}") from error
         if not isinstance(content, dict) or content.pop("kind", None) != _KIND:

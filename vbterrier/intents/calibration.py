@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, number, warn, whole
-from vbterrier.frames.contracts import frame_of, refuse_near_misses
-from vbterrier.frames.ids import Lookup, numbers_of, require_same_kind
-from vbterrier.frames.notebook import Panel, counted
+from vbterrier.frames.contracts import pandas_frame, refuse_near_misses
+from vbterrier.frames.ids import Lookup, column_numbers, require_same_kind
+from vbterrier.frames.notebook import Panel, count_text
 from vbterrier.frames.ranking import places
 from vbterrier.frames.results import Shown, facts
-from vbterrier.intents.stage import Candidates, warn_of
-from vbterrier.kernels.candidates import normalised
+from vbterrier.intents.stage import Candidates, warn_of_queries
+from vbterrier.kernels.candidates import normalise_weights
 from vbterrier.kernels.vb import bernoulli_variance, per_topic, vb
 
 if TYPE_CHECKING:
@@ -41,9 +41,9 @@ class Targets:
     mismatch: str  # a message if no labelled entity is a candidate of its query, otherwise empty
 
 
-def targets_of(candidates: Candidates, labels: Any) -> Targets:
+def align_labels(candidates: Candidates, labels: Any) -> Targets:
     """Align labels with candidates; columns as in :func:`calibration_error`."""
-    frame = frame_of(labels, "labels")
+    frame = pandas_frame(labels, "labels")
     if "entity_id" not in frame.columns and "docno" in frame.columns:
         frame = frame.rename(columns={"docno": "entity_id"})
     if "label" not in frame.columns:
@@ -58,9 +58,9 @@ def targets_of(candidates: Candidates, labels: Any) -> Targets:
     if "prob" in frame.columns:
         target = correct = labels_of_candidates.prob
     else:
-        is_correct = numbers_of(frame["label"], "labels column 'label'") > 0 if "label" in frame.columns else True
+        is_correct = column_numbers(frame["label"], "labels column 'label'") > 0 if "label" in frame.columns else True
         correct = np.where(is_correct, np.ones(len(frame)), 0.0)
-        target = normalised(correct, labels_of_candidates.topic, labels_of_candidates.n)
+        target = normalise_weights(correct, labels_of_candidates.topic, labels_of_candidates.n)
     topic = places(labels_of_candidates.topics, candidates.topics)
     if not (topic >= 0).any():
         raise InputError(f"labels: none of the {labels_of_candidates.n} queries is in the {candidates.name}")
@@ -107,7 +107,7 @@ class CalibrationError(Shown):
         return self.bins
 
     def _line(self) -> str:
-        return f"ECE {self.ece:.4f}, Brier {self.brier:.4f}; {counted(self.n_queries, 'query')}"
+        return f"ECE {self.ece:.4f}, Brier {self.brier:.4f}; {count_text(self.n_queries, 'query')}"
 
     def _panels(self) -> Iterator[Panel]:
         names = ("ece", "brier", "log_loss", "missed", "n_queries")
@@ -155,10 +155,10 @@ def calibration_error(intents: Any, labels: Any, *, n_bins: int = 10, floor: flo
     n_bins = whole("n_bins", n_bins, low=1)
     floor = number("floor", floor, low=0, high=1, open_low=True)
     candidates = Candidates(intents)
-    targets = targets_of(candidates, labels)
+    targets = align_labels(candidates, labels)
     if targets.mismatch:
         warn(targets.mismatch)
-    warn_of(targets.unlabelled, "without labels, left out of the calibration error")
+    warn_of_queries(targets.unlabelled, "without labels, left out of the calibration error")
     rows = targets.labelled[candidates.topic]
     prob = np.concatenate([candidates.prob[rows], np.zeros(len(targets.missed))])
     label = np.concatenate([targets.target[rows], targets.missed])

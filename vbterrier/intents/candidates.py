@@ -10,11 +10,11 @@ import pyterrier as pt
 
 from vbterrier.errors import InputError, ParameterError, choice, excerpt, number, whole
 from vbterrier.frames.contracts import require
-from vbterrier.frames.ids import ids_of, repeated_pairs, require_same_kind
+from vbterrier.frames.ids import column_ids, repeated_pairs, require_same_kind
 from vbterrier.frames.ranking import places
 from vbterrier.intents.joins import IntentOperators
-from vbterrier.intents.stage import WITHOUT_CANDIDATES, Candidates, IntentStage, warn_of
-from vbterrier.intents.taggers import NIL, label_of
+from vbterrier.intents.stage import WITHOUT_CANDIDATES, Candidates, IntentStage, warn_of_queries
+from vbterrier.intents.taggers import NIL, source_name
 from vbterrier.kernels.candidates import peaks, proportional, ranks, softmax
 
 if TYPE_CHECKING:
@@ -120,9 +120,9 @@ class CandidateIntents(IntentOperators, IntentStage):
             if self.nil == _CONTEXT:
                 nil = self._nil_of_contexts(links, len(inp))
             links = links[[*_LINKS, *links.columns.intersection([_MATCH])]]
-        table = self._scored(links, scale)
+        table = self._rank_candidates(links, scale)
         without = np.setdiff1d(np.arange(len(inp)), table["topic"].to_numpy())
-        warn_of(inp["qid"].iloc[without].tolist(), WITHOUT_CANDIDATES)
+        warn_of_queries(inp["qid"].iloc[without].tolist(), WITHOUT_CANDIDATES)
         table["prob"] = self._probabilities(table, scale, inp["qid"].tolist())
         table = self._with_nil(table, np.full(len(inp), 0.0 if isinstance(nil, str) else nil))
         frame = inp.iloc[table["topic"].to_numpy()].reset_index(drop=True)
@@ -131,7 +131,7 @@ class CandidateIntents(IntentOperators, IntentStage):
         other = [name for name in inp.columns if name not in {"qid", "query"}]
         return pd.concat([frame[["qid", "query"]], added, frame[other]], axis=1)
 
-    def _scored(self, links: pd.DataFrame, scale: str) -> pd.DataFrame:
+    def _rank_candidates(self, links: pd.DataFrame, scale: str) -> pd.DataFrame:
         """Return one row per candidate by topic, descending score and id, at most ``cutoff`` per topic."""
         if self.mentions == "longest":
             # The first longest mention of each topic.
@@ -139,7 +139,10 @@ class CandidateIntents(IntentOperators, IntentStage):
             ordered = links[at].assign(shortness=-links["mention"].str.len()).sort_values([at[0], "shortness", *at[1:]])
             links = links.merge(ordered.drop_duplicates("topic")[at], on=at)
         table = _by_candidate(links, mean=scale == "probability")
-        topic, tie = table["topic"].to_numpy(), ids_of(table["entity_id"], f"{label_of(self.source)} ids").ranks()
+        topic, tie = (
+            table["topic"].to_numpy(),
+            column_ids(table["entity_id"], f"{source_name(self.source)} ids").ranks(),
+        )
         place = ranks(table["score"].to_numpy(dtype=np.float64), topic, tie)
         if self.cutoff is not None:
             table, place = table[place < self.cutoff], place[place < self.cutoff]
@@ -150,7 +153,7 @@ class CandidateIntents(IntentOperators, IntentStage):
         score = table["score"].groupby(table["topic"])
         is_equal = score.max().eq(score.min())[score.count() > 1]
         how = is_equal.map({True: "equal scores", False: self._method(scale)})
-        sources = pd.Series(label_of(self.source), index=np.arange(n_topics), dtype=object)
+        sources = pd.Series(source_name(self.source), index=np.arange(n_topics), dtype=object)
         if _MATCH in links.columns:
             kinds = links.drop_duplicates(["topic", _MATCH]).sort_values(["topic", _MATCH]).groupby("topic")[_MATCH]
             sources += ("; " + kinds.agg("+".join)).reindex(sources.index, fill_value="")
@@ -178,7 +181,9 @@ class CandidateIntents(IntentOperators, IntentStage):
     def _nil_of_contexts(self, links: pd.DataFrame, n_topics: int) -> Floats:
         """Return the probability that no candidate is meant, the mean over the mentions of each topic."""
         if "nil" not in links.columns:
-            raise ParameterError(f"nil='context': {label_of(self.source)} gives none; use a ContextLinker, or a number")
+            raise ParameterError(
+                f"nil='context': {source_name(self.source)} gives none; use a ContextLinker, or a number"
+            )
         mentions = links.drop_duplicates(["topic", "start", "end", "mention"])
         mean: Floats = mentions.groupby("topic")["nil"].mean().reindex(np.arange(n_topics), fill_value=0.0).to_numpy()
         return mean
@@ -190,7 +195,7 @@ class CandidateIntents(IntentOperators, IntentStage):
         if not self.nil and not empty.any():
             return table
         if self.nil and table["entity_id"].eq(NIL).any():
-            raise InputError(f"{label_of(self.source)} returns {NIL!r} as a candidate; use nil=0")
+            raise InputError(f"{source_name(self.source)} returns {NIL!r} as a candidate; use nil=0")
         nil = pd.DataFrame({"topic": topics, "prob": np.where(empty, 1.0, nil_prob)})
         nil = nil[nil["prob"] > 0].assign(entity_id=NIL, score=np.nan, name="", mention="")
         table = table.assign(prob=table["prob"] * (1 - nil_prob[table["topic"].to_numpy()]))
@@ -202,7 +207,7 @@ def warn_of_no_weight(weight: Floats, topic: Ints, topics: Sequence[str]) -> Non
     """Warn of queries whose candidates all have weight 0 and become uniform."""
     best = peaks(weight, topic, len(topics))
     none = [topics[place] for place in np.flatnonzero(best == 0).tolist()]
-    warn_of(none, "with candidates of weight 0 only, which get equal probabilities")
+    warn_of_queries(none, "with candidates of weight 0 only, which get equal probabilities")
 
 
 _LINKS = {"topic": "int64", "start": "int64", "end": "int64", "mention": "str", "entity_id": "str"}
@@ -215,7 +220,7 @@ def _no_links() -> pd.DataFrame:
 
 def _require_topics(inp: pd.DataFrame) -> None:
     """Refuse queries that are duplicated or have no text."""
-    qid = ids_of(inp["qid"], "topics column 'qid'")
+    qid = column_ids(inp["qid"], "topics column 'qid'")
     repeated = repeated_pairs(np.zeros(len(inp), dtype=np.int64), qid)
     if len(repeated):
         raise InputError(
@@ -236,7 +241,7 @@ def _retriever_links(results: pd.DataFrame, inp: pd.DataFrame) -> pd.DataFrame:
         return _no_links()
     require(results, ("qid", "docno", "score"), "retrieved entities")
     candidates = Candidates(results, entity="docno", name="retrieved entities")
-    qid = ids_of(inp["qid"], "topics column 'qid'")
+    qid = column_ids(inp["qid"], "topics column 'qid'")
     require_same_kind(candidates.qid, qid, "retrieved entities column 'qid'", "topics column 'qid'")
     topics = places(candidates.topics, qid.text.to_pylist())
     if (topics < 0).any():

@@ -13,7 +13,7 @@ import pandas as pd
 import pyterrier as pt
 
 from vbterrier.errors import InputError, ParameterError, excerpt, whole
-from vbterrier.frames.files.source import shown
+from vbterrier.frames.files.source import quoted_text
 from vbterrier.intents.stage import IntentStage
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Constraint:
 
     def __str__(self) -> str:
         weight = "" if self.weight is None else f"^{self.weight:.17g}"
-        return f"{self.attribute}:{'|'.join(_quoted(value) for value in self.values)}{weight}"
+        return f"{self.attribute}:{'|'.join(_quote_value(value) for value in self.values)}{weight}"
 
 
 def parse_constraints(constraints: Any) -> tuple[Constraint, ...]:
@@ -92,26 +92,31 @@ def parse_constraints(constraints: Any) -> tuple[Constraint, ...]:
     if not isinstance(constraints, str):
         raise InputError(f"constraints {constraints!r}: wanted text or a mapping, found {type(constraints).__name__}")
     return tuple(
-        _clause(tokens, constraints) for tokens in _split(_TOKEN.findall(constraints), ";") if "".join(tokens).strip()
+        _clause(tokens, constraints)
+        for tokens in _split_tokens(_TOKEN.findall(constraints), ";")
+        if "".join(tokens).strip()
     )
 
 
 def _clause(tokens: list[str], text: str) -> Constraint:
     part = "".join(tokens).strip()
-    body, *weights = _split(tokens, "^")
+    body, *weights = _split_tokens(tokens, "^")
     attribute, colon, first = body[0].partition(":") if body else ("", "", "")
     if not (colon and _NAME.fullmatch(attribute.strip())) or len(weights) > 1:
         raise InputError(
-            f"constraints {shown(text)}: wanted attribute:value in {shown(part)}; quote values with ; | ^ in them"
+            f"constraints {quoted_text(text)}: wanted attribute:value in {quoted_text(part)}; quote values with ; | ^ "
+            "in them"
         )
-    alternatives = tuple(_value(value, part) for value in _split([first, *body[1:]], "|"))
+    alternatives = tuple(_value(value, part) for value in _split_tokens([first, *body[1:]], "|"))
     return Constraint(attribute.strip(), alternatives, _weight("".join(weights[0]), part) if weights else None)
 
 
 def _value(tokens: list[str], clause: str) -> str | Range:
     parts = [token for token in tokens if token.strip()]
     if len(parts) != 1 or (parts[0].startswith('"') and not re.fullmatch(f'{_QUOTED}"', parts[0], re.DOTALL)):
-        raise InputError(f'constraints: an empty or half-quoted value in {shown(clause)}; write attribute:"value"')
+        raise InputError(
+            f'constraints: an empty or half-quoted value in {quoted_text(clause)}; write attribute:"value"'
+        )
     value = parts[0].strip()
     if value.startswith('"'):
         return re.sub(r"\\(.)", r"\1", value[1:-1], flags=re.DOTALL)
@@ -135,7 +140,9 @@ def _weight(text: str, clause: str) -> float:
     except ValueError:
         weight = math.nan
     if not (math.isfinite(weight) and weight >= 0):
-        raise InputError(f"constraints: weight {shown(text.strip())} in {shown(clause)}: wanted a number of at least 0")
+        raise InputError(
+            f"constraints: weight {quoted_text(text.strip())} in {quoted_text(clause)}: wanted a number of at least 0"
+        )
     return weight
 
 
@@ -166,7 +173,7 @@ def _text(attribute: Any, value: Any) -> str:
     raise InputError(f"constraints: attribute {attribute!r} is {value!r}; wanted text, a number or a list of them")
 
 
-def _split(tokens: list[str], mark: str) -> list[list[str]]:
+def _split_tokens(tokens: list[str], mark: str) -> list[list[str]]:
     """Split tokens at a mark outside quotes."""
     parts: list[list[str]] = [[]]
     for token in tokens:
@@ -177,7 +184,7 @@ def _split(tokens: list[str], mark: str) -> list[list[str]]:
     return parts
 
 
-def _quoted(value: str | Range) -> str:
+def _quote_value(value: str | Range) -> str:
     if isinstance(value, Range):
         return str(value)
     plain = value and value == value.strip() and not re.search(r'[;|^:"\\]', value) and not _RANGE.fullmatch(value)
@@ -193,14 +200,14 @@ def parse_query(text: str, names: Collection[str] | None = None) -> tuple[str, s
     """
     rest, constraints = [], []
     for word in _words(text):
-        if clause := _keyed(word, names):
+        if clause := _match_constraint(word, names):
             constraints += [str(constraint) for constraint in parse_constraints(clause)]
         else:
             rest.append(word)
     return " ".join(rest), "; ".join(constraints)
 
 
-def _keyed(word: str, names: Collection[str] | None) -> str:
+def _match_constraint(word: str, names: Collection[str] | None) -> str:
     """Return the constraint that a word is, empty for other words."""
     keyed = _KEYED.fullmatch(word.rstrip(";,"))
     return keyed[0] if keyed and (names is None or keyed[1] in names) else ""
@@ -324,7 +331,7 @@ class RelaxedQueries(IntentStage):
                 parts = [str(one) for one in parse_constraints(value)] if in_column else _words(str(value))
             except InputError as error:
                 raise InputError(f"query {qid!r}: {error}") from error
-            places = [at for at, part in enumerate(parts) if in_column or _keyed(part, self.names)]
+            places = [at for at, part in enumerate(parts) if in_column or _match_constraint(part, self.names)]
             sizes = range(1, min(self.most, len(places)) + 1)
             if sum(math.comb(len(places), size) for size in sizes) > _MOST_WORDINGS:
                 raise InputError(

@@ -12,19 +12,19 @@ import pandas as pd
 import pyarrow.compute as pc
 
 from vbterrier.errors import InputError, ParameterError, examples, excerpt, warn
-from vbterrier.frames.contracts import frame_of, require
-from vbterrier.frames.entities import TagFrame, documents_of, probabilities_of, require_once
+from vbterrier.frames.contracts import pandas_frame, require
+from vbterrier.frames.entities import TagFrame, documents_frame, intent_probabilities, require_once
 from vbterrier.frames.id_spaces import NIL, entity_ids
 from vbterrier.frames.ids import (
     FEW_ROWS,
     MANY_ROWS,
     Ids,
     Lookup,
-    ids_of,
+    column_ids,
     require_same_kind,
     warn_of_near_matches,
 )
-from vbterrier.frames.named import named
+from vbterrier.frames.named import named_frame
 from vbterrier.frames.ranking import places, run_places
 from vbterrier.intents.parts import PARTS, listed_parts
 from vbterrier.kernels.tolerances import ROUNDING
@@ -53,14 +53,16 @@ class Intents:
 
     def __init__(self, frame: Any, *, normalise: bool = False, together: bool = False, name: str = "intents") -> None:
         self.name = name
-        frame = frame_of(frame, name)
+        frame = pandas_frame(frame, name)
         require(frame, ("qid", "entity_id", "prob"), name)
-        self.qid = ids_of(frame["qid"], f"{name} column 'qid'")
-        plain = entity_ids(ids_of(frame["entity_id"], f"{name} column 'entity_id'"), f"{name} column 'entity_id'")
+        self.qid = column_ids(frame["qid"], f"{name} column 'qid'")
+        plain = entity_ids(column_ids(frame["entity_id"], f"{name} column 'entity_id'"), f"{name} column 'entity_id'")
         self.entity, self.space = plain.ids, plain.space
         self.topics, self.topic = self.qid.codes()
         require_once(self.topics, self.topic, self.entity, name)
-        prob, total = probabilities_of(frame["prob"], self.topics, self.topic, self.entity, name, normalise=normalise)
+        prob, total = intent_probabilities(
+            frame["prob"], self.topics, self.topic, self.entity, name, normalise=normalise
+        )
         self.prob = prob / total[self.topic]
         # The ids that tags name, and the intents with each: those of the parts, if intents have some.
         self.ids, self.lookup = self.entity, Lookup(self.topic, self.entity)
@@ -76,7 +78,7 @@ class Intents:
             return
         lists = listed_parts(frame)[PARTS]
         of_intent = np.repeat(np.arange(len(lists)), lists.str.len())
-        plain = entity_ids(ids_of(lists.explode(), f"{name} column {PARTS!r}"), f"{name} column {PARTS!r}")
+        plain = entity_ids(column_ids(lists.explode(), f"{name} column {PARTS!r}"), f"{name} column {PARTS!r}")
         ids, self.space = plain.ids, plain.space
         pairs = pd.DataFrame({"topic": self.topic[of_intent], "id": ids.codes()[1]})
         member: Ints = np.asarray(pairs.groupby(["topic", "id"], sort=False).ngroup(), dtype=np.int64)
@@ -102,7 +104,7 @@ class Tags(TagFrame):
         self.pooled = pooled
         self._entities: dict[str, Ids] = {}
 
-    def entities_of(self, intents: Intents) -> Ids:
+    def entities_in_space(self, intents: Intents) -> Ids:
         """Return the entities in the spelling of the id space of intents; ids of another space are refused."""
         if intents.space not in self._entities:
             plain = entity_ids(self.entity, f"{self.name} column 'entity_id'", space=intents.space)
@@ -130,10 +132,10 @@ class Tags(TagFrame):
         counted = np.flatnonzero(self.weight > 0)
         if self.topics is None or self.topic is None:
             # Tags without a query apply to every query with their entity among its intents.
-            pairs, intent_of_row = Lookup(None, intents.ids).find(None, self.entities_of(intents).take(counted))
+            pairs, intent_of_row = Lookup(None, intents.ids).find(None, self.entities_in_space(intents).take(counted))
             return counted[pairs], intent_of_row
         here = places(self.topics, intents.topics)[self.topic[counted]]
-        pairs, intent_of_row = intents.lookup.find(here, self.entities_of(intents).take(counted))
+        pairs, intent_of_row = intents.lookup.find(here, self.entities_in_space(intents).take(counted))
         return counted[pairs], intent_of_row
 
 
@@ -218,7 +220,7 @@ class Coverage:
         return float(success.mean())
 
     @cached_property
-    def known(self) -> Ints | None:
+    def known_document_counts(self) -> Ints | None:
         """The number of known documents of each intent, shape (n_intents,), or ``None``."""
         return self.tags.known_documents(self.intents)
 
@@ -226,14 +228,14 @@ class Coverage:
         """Return the gain of each intent in [0, 1], shape (n_intents,): ``"binary"`` or ``"dcg"``.
 
         The gain of the NIL intent is 1 if none of the first k documents has a tag, otherwise 0. With ``neighbours`` of
-        :func:`vbterrier.intents.similarities.neighbours_of`, similar intents count in part.
+        :func:`vbterrier.intents.similarities.neighbour_pairs`, similar intents count in part.
         """
         if kind == "dcg" and self.intents.members is not None:
             raise ParameterError(
                 "gain='dcg' counts documents that cover an intent alone; use gain='binary' with parts='together', or "
                 "parts='all', 'part' or 'split'"
             )
-        if cutoff is None and kind == "dcg" and self.known is None:
+        if cutoff is None and kind == "dcg" and self.known_document_counts is None:
             raise ParameterError(
                 "gain='dcg' divides by the DCG of k matches if tags come from the run; use a cutoff k, such as @10, or "
                 "tags of the whole collection"
@@ -245,7 +247,7 @@ class Coverage:
             gain = binary_gain(self.intent[seen], self.weight[seen], n_intents)
         else:
             seen_matches = self.intent[seen], self.weight[seen], self.rank[seen]
-            gain = dcg_gain(*seen_matches, n_known=self.known, cutoff=cutoff, n_intents=n_intents)
+            gain = dcg_gain(*seen_matches, n_known=self.known_document_counts, cutoff=cutoff, n_intents=n_intents)
         nil = self.intents.of_entity(self.nil) if self.nil else np.empty(0, dtype=np.int64)
         if neighbours is not None:
             gain[nil] = 0.0
@@ -317,7 +319,7 @@ def cover(run: Run, intents: Intents, tags: Tags, cutoff: int | None, *, nil: st
     column = "entity_id" if intents.members is None else PARTS
     names = f"{intents.name} column {column!r}", f"{tags.name} column 'entity_id'"
     require_same_kind(intents.ids, tags.entity, *names)
-    entity = tags.entities_of(intents)
+    entity = tags.entities_in_space(intents)
     intent = intents.lookup.find_one(topic[document], entity.take(tag))
     if not (intent >= 0).any():
         _warn_of_mismatch(intents, tags, retrieved, met=len(document) > 0, nil=nil)
@@ -363,7 +365,7 @@ def _warn_of_mismatch(intents: Intents, tags: Tags, retrieved: Ids, *, met: bool
     # Queries without candidates, which may be all of a batch, are reported where candidates are generated.
     if pc.all(pc.equal(intents.ids.text, NIL)).as_py():
         return
-    if not np.isin(tags.entities_of(intents).fingerprints, intents.ids.fingerprints).any():
+    if not np.isin(tags.entities_in_space(intents).fingerprints, intents.ids.fingerprints).any():
         left, right, what = tags.entity, intents.ids, f"entity of {tags.name} is among the {intents.name}"
     elif not met and tags.pooled and tags.name != intents.name:
         left, right, what = tags.docno, retrieved, f"retrieved document has {tags.name}"
@@ -421,7 +423,10 @@ def oracle_success(
         raise ParameterError(
             f"cutoff={excerpt(cutoff)}: wanted a whole number of at least 1, or None for all documents"
         )
-    all_intents, all_tags = Intents(named("intents", intents), normalise=normalise), Tags(named("tags", tags))
+    all_intents, all_tags = (
+        Intents(named_frame("intents", intents), normalise=normalise),
+        Tags(named_frame("tags", tags)),
+    )
     require_same_kind(all_intents.entity, all_tags.entity, "intents column 'entity_id'", "tags column 'entity_id'")
     if all_tags.topics is not None:
         require_same_kind(all_intents.qid, all_tags.qid, "intents column 'qid'", "tags column 'qid'")
@@ -452,13 +457,13 @@ def _best_success(
 
 def _allowed_positions(documents: Any, intents: Intents, topic: Ints, docno: Ids) -> Ints:
     """Return the positions of the allowed pairs of topic and document."""
-    frame = documents_of(documents)
-    allowed = ids_of(frame["docno"], "documents column 'docno'")
+    frame = documents_frame(documents)
+    allowed = column_ids(frame["docno"], "documents column 'docno'")
     require_same_kind(docno, allowed, "tags column 'docno'", "documents column 'docno'")
     if "qid" not in frame.columns:
         pairs, _ = Lookup(None, allowed).find(None, docno)
         return np.unique(pairs)
-    qid = ids_of(frame["qid"], "documents column 'qid'")
+    qid = column_ids(frame["qid"], "documents column 'qid'")
     require_same_kind(intents.qid, qid, "intents column 'qid'", "documents column 'qid'")
     topics, code = qid.codes()
     pairs, _ = Lookup(places(topics, intents.topics)[code], allowed).find(topic, docno)

@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, excerpt, float_array, module_of_extra, number, whole
-from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.contracts import pandas_frame, require
 from vbterrier.frames.names import normal_forms
-from vbterrier.intents.stage import Candidates, IntentStage, knowledge_base, warn_of
+from vbterrier.intents.stage import Candidates, IntentStage, knowledge_base, warn_of_queries
 from vbterrier.intents.taggers import NIL
 from vbterrier.kernels.candidates import DIGITS, complete_linkage, cosines, ranks
 from vbterrier.kernels.vb import per_topic
@@ -101,7 +101,7 @@ class MergedCandidates:
         """True for groups other than NIL, shape (m,)."""
         return np.asarray(self.ids != NIL, dtype=bool)
 
-    def merged(self, key: Ints) -> MergedCandidates:
+    def merge_by_key(self, key: Ints) -> MergedCandidates:
         """Merge groups with equal keys; the most probable represents them, ties broken by id."""
         group = pd.factorize(key)[0]
         n = int(group.max(initial=-1)) + 1
@@ -125,7 +125,7 @@ def by_id(topic: Ints, ids: Sequence[str], prob: Floats, names: Sequence[str], h
     """Group candidates of a topic with equal ids."""
     rows = np.arange(len(topic))
     each = MergedCandidates(topic, np.array(ids, dtype=object), prob, np.array(names, dtype=object), has_id, rows, rows)
-    return each.merged(_codes(topic, each.ids))
+    return each.merge_by_key(_codes(topic, each.ids))
 
 
 def by_name(groups: MergedCandidates, kb: Any, topics: Sequence[str]) -> MergedCandidates:
@@ -138,9 +138,9 @@ def by_name(groups: MergedCandidates, kb: Any, topics: Sequence[str]) -> MergedC
     key = np.where(stays, len(key) + index, key)
     for one, other in _alias_pairs(groups, kb):
         key[one] = key[other]
-    merged = groups.merged(key)
+    merged = groups.merge_by_key(key)
     before, after = (np.bincount(some.topic[some.may_merge], minlength=len(topics)) for some in (groups, merged))
-    warn_of(
+    warn_of_queries(
         [topics[place] for place in np.flatnonzero((before > 1) & (after == 1)).tolist()],
         "with a single name of all candidates, which were merged: for homonyms, use ids, or strings=False",
     )
@@ -178,13 +178,13 @@ def by_similarity(groups: MergedCandidates, threshold: float, similarity_of: Sim
         has_id = groups.has_id[group]
         homonyms = has_id[:, None] & has_id & (form[group][:, None] == form[group])
         key[group] = group[complete_linkage(np.where(homonyms, -1.0, similarity), threshold)]
-    return groups.merged(key)
+    return groups.merge_by_key(key)
 
 
 def embedding_similarity(embedder: Callable[[list[str]], Any]) -> SimilarityFunction:
     """Return a function that computes cosines of name vectors, each name embedded once."""
 
-    def similarity_of(groups: list[list[str]]) -> Iterator[Floats]:
+    def similarity_matrices(groups: list[list[str]]) -> Iterator[Floats]:
         names = sorted({name for group in groups for name in group})
         if not names:
             return
@@ -198,13 +198,13 @@ def embedding_similarity(embedder: Callable[[list[str]], Any]) -> SimilarityFunc
         for group in groups:
             yield cosines(vectors[[place[name] for name in group]])
 
-    return similarity_of
+    return similarity_matrices
 
 
 def judge_similarity(judge: Callable[[list[tuple[str, str]]], Any]) -> SimilarityFunction:
     """Return a function that computes a judge's confidences, one request per pair of different names."""
 
-    def similarity_of(groups: list[list[str]]) -> Iterator[Floats]:
+    def similarity_matrices(groups: list[list[str]]) -> Iterator[Floats]:
         pairs = {(min(pair), max(pair)) for group in groups for pair in combinations(group, 2)}
         ordered = sorted((one, other) for one, other in pairs if one != other)
         confidences = float_array("judge", judge(ordered) if ordered else [])
@@ -218,7 +218,7 @@ def judge_similarity(judge: Callable[[list[tuple[str, str]]], Any]) -> Similarit
                 matrix[i, j] = matrix[j, i] = confidence_of.get(pair, 1.0)
             yield matrix
 
-    return similarity_of
+    return similarity_matrices
 
 
 def _codes(topic: Ints, other: Any) -> Ints:
@@ -349,7 +349,7 @@ def _alias_mapping(aliases: Any) -> dict[str, str]:
     if isinstance(aliases, Mapping):
         pairs = list(aliases.items())
     else:
-        frame = frame_of(aliases, "aliases")
+        frame = pandas_frame(aliases, "aliases")
         require(frame, ("entity_id", "canonical"), "aliases")
         pairs = list(zip(frame["entity_id"].tolist(), frame["canonical"].tolist(), strict=True))
     made: dict[str, str] = {}

@@ -9,10 +9,10 @@ import pandas as pd
 import pyterrier as pt
 
 from vbterrier.errors import InputError, ParameterError, choice, heard, number, warn
-from vbterrier.frames.ids import ids_of, require_same_kind
-from vbterrier.frames.named import named
+from vbterrier.frames.ids import column_ids, require_same_kind
+from vbterrier.frames.named import named_frame
 from vbterrier.frames.pipelines import is_pipeline
-from vbterrier.intents.stage import WITHOUT_CANDIDATES, Candidates, IntentStage, warn_of
+from vbterrier.intents.stage import WITHOUT_CANDIDATES, Candidates, IntentStage, warn_of_queries
 from vbterrier.intents.taggers import NIL
 from vbterrier.intents.truncation import Truncate
 
@@ -71,7 +71,7 @@ def join_intents(*sources: Any, method: str = "mean", weights: Sequence[float] |
         return JoinedIntents(sources, method=method, weights=weights)
     if any(map(is_pipeline, sources)):
         raise ParameterError("join_intents: found frames and stages; run the stages on the topics first")
-    frames = [named("intents", one) for one in sources]
+    frames = [named_frame("intents", one) for one in sources]
     return _joined_candidates(frames, method, weights)
 
 
@@ -96,7 +96,9 @@ def _joined_candidates(frames: Sequence[pd.DataFrame], method: str, weights: Seq
         for column in _KEY:
             if first is not None:
                 names = [f"{one.name} column {column!r}" for one in (first, candidates)]
-                ids = [ids_of(one.frame[column], name) for one, name in zip((first, candidates), names, strict=True)]
+                ids = [
+                    column_ids(one.frame[column], name) for one, name in zip((first, candidates), names, strict=True)
+                ]
                 require_same_kind(ids[0], ids[1], names[0], names[1])
         first = first or candidates
         n_entities = np.bincount(candidates.topic[~candidates.nil], minlength=candidates.n)
@@ -188,7 +190,7 @@ class JoinedIntents(IntentOperators, IntentStage):
         order = np.argsort(pd.Index(inp["qid"]).get_indexer(made["qid"]), kind="stable")
         made = made.iloc[order].reset_index(drop=True)
         alone = made["entity_id"].eq(NIL) & ~made.duplicated("qid", keep=False)
-        warn_of(made["qid"][alone].tolist(), WITHOUT_CANDIDATES)
+        warn_of_queries(made["qid"][alone].tolist(), WITHOUT_CANDIDATES)
         return made
 
     def __repr__(self) -> str:

@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, agreeing, excerpt, warn, whole
-from vbterrier.frames.contracts import frame_of, require
-from vbterrier.frames.named import named
+from vbterrier.frames.contracts import pandas_frame, require
+from vbterrier.frames.named import named_frame
 from vbterrier.intents.joins import IntentOperators
 from vbterrier.intents.stage import Candidates, IntentStage
-from vbterrier.intents.taggers import NIL, label_of
+from vbterrier.intents.taggers import NIL, source_name
 from vbterrier.kernels.candidates import proportional
 
 if TYPE_CHECKING:
@@ -220,7 +220,7 @@ def _warn_of_failures(what: Any, failures: pd.DataFrame, n: int, outcome: str) -
     if len(failures):
         qid, reason = failures[["qid", "reason"]].iloc[0]
         message = f"{len(failures)} of {n} replies failed, {outcome}; the first, of query {qid!r}: {reason}"
-        warn(f"{label_of(what)}: {message}")
+        warn(f"{source_name(what)}: {message}")
 
 
 class GenerateIntents(IntentOperators, IntentStage):
@@ -292,7 +292,7 @@ class GenerateIntents(IntentOperators, IntentStage):
         made = made.astype({"entity_id": str, "name": str})
         made["prob"] /= made.groupby(np.array(places, dtype=np.int64))["prob"].transform("sum")
         others = [name for name in topics.columns if name not in {"qid", "query", *made.columns, "source"}]
-        parts = [frame[["qid", "query"]], made.assign(source=label_of(self.ask)), frame[others]]
+        parts = [frame[["qid", "query"]], made.assign(source=source_name(self.ask)), frame[others]]
         return pd.concat(parts, axis=1), pd.DataFrame(failures, columns=list(_FAILURES))
 
     @staticmethod
@@ -430,7 +430,7 @@ class ModelTagger:
             raise ParameterError(f"part={excerpt(part)}: wanted a number from 0 to 1")
         self._model = _Model(ask, prompt, ("query", "candidates", "text"), ("full", "part"))
         self.ask, self.part, self.field = ask, float(part), field
-        frame = named("intents", intents)
+        frame = named_frame("intents", intents)
         require(frame, ("qid", "entity_id"), "intents")
         frame = frame[frame["entity_id"].astype(str) != NIL]
         self._of_query = {str(qid): group for qid, group in frame.groupby("qid", sort=False)}
@@ -443,7 +443,7 @@ class ModelTagger:
 
     def tags(self, documents: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Return the tags, and the documents whose reply failed: columns qid, docno and reason."""
-        frame = frame_of(documents, "documents")
+        frame = pandas_frame(documents, "documents")
         require(frame, ("qid", "docno", self.field), "documents")
         rows, failures = [], []
         for document in frame.to_dict("records"):
@@ -468,4 +468,4 @@ class ModelTagger:
         return made, pd.DataFrame(failures, columns=["qid", "docno", "reason"])
 
     def __repr__(self) -> str:
-        return f"ModelTagger({label_of(self.ask)})"
+        return f"ModelTagger({source_name(self.ask)})"

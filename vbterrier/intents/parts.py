@@ -9,9 +9,9 @@ import pandas as pd
 
 from vbterrier.errors import InputError, choice, examples
 from vbterrier.frames.columns import TAGS
-from vbterrier.frames.contracts import frame_of, require
-from vbterrier.frames.entities import TagFrame, probabilities_of, require_once
-from vbterrier.frames.ids import ids_of
+from vbterrier.frames.contracts import pandas_frame, require
+from vbterrier.frames.entities import TagFrame, intent_probabilities, require_once
+from vbterrier.frames.ids import column_ids
 
 PARTS = "parts"
 PART_GAINS = ("all", "part")
@@ -22,7 +22,7 @@ READINGS = (*PART_GAINS, TOGETHER, SPLIT)
 
 def listed_parts(intents: Any) -> pd.DataFrame:
     """Return the distinct rows qid, entity_id and parts (tuples), and refuse lists that are none."""
-    frame = frame_of(intents, "intents")
+    frame = pandas_frame(intents, "intents")
     require(frame, ("qid", "entity_id", PARTS), "intents")
     frame = frame[["qid", "entity_id", PARTS]].reset_index(drop=True)
     parts_of_rows = [[part.strip() for part in one.split("|")] if isinstance(one, str) else one for one in frame[PARTS]]
@@ -76,7 +76,7 @@ def tags_of_parts(intents: Any, tags: Any, *, gain: str = "all") -> pd.DataFrame
     """
     choice("gain", gain, PART_GAINS)
     frame = listed_parts(intents)
-    tags = frame_of(tags, "tags", TAGS)
+    tags = pandas_frame(tags, "tags", TAGS)
     table, docno = TagFrame(tags, name="tags"), tags["docno"].to_numpy()
     of_tags = pd.DataFrame({"docno": docno, "part": table.entity.text.to_pylist(), "weight": table.weight})
     of_parts = frame.assign(intent=np.arange(len(frame)), n_parts=frame[PARTS].str.len()).explode(PARTS)
@@ -136,13 +136,13 @@ def split_parts(intents: Any) -> pd.DataFrame:
     >>> split_parts(intents)[["entity_id", "prob"]].values.tolist()
     [['Smith', 0.3], ['CPS', 0.7]]
     """
-    whole = frame_of(intents, "intents")
+    whole = pandas_frame(intents, "intents")
     require(whole, ("qid", "entity_id", "prob", PARTS), "intents")
-    topics, topic = ids_of(whole["qid"], "intents column 'qid'").codes()
-    entity = ids_of(whole["entity_id"], "intents column 'entity_id'")
+    topics, topic = column_ids(whole["qid"], "intents column 'qid'").codes()
+    entity = column_ids(whole["entity_id"], "intents column 'entity_id'")
     # Sums over parts would hide a repeated intent and a negative probability.
     require_once(topics, topic, entity, "intents")
-    prob, _ = probabilities_of(whole["prob"], topics, topic, entity, "intents", normalise=True)
+    prob, _ = intent_probabilities(whole["prob"], topics, topic, entity, "intents", normalise=True)
     frame = listed_parts(whole)
     share = prob / frame[PARTS].str.len()
     of_parts = frame.assign(prob=share).explode(PARTS, ignore_index=True)

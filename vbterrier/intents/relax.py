@@ -12,8 +12,8 @@ import pandas as pd
 from vbterrier.errors import InputError, ParameterError, examples, excerpt, nearest, number, numbers, warn
 from vbterrier.frames.names import normal_forms
 from vbterrier.intents.constraints import Constraint, Range, parse_constraints
-from vbterrier.intents.stage import Candidates, IntentStage, knowledge_base, warn_of
-from vbterrier.kernels.candidates import normalised, relaxed
+from vbterrier.intents.stage import Candidates, IntentStage, knowledge_base, warn_of_queries
+from vbterrier.kernels.candidates import normalise_weights, relaxed_prob
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -303,7 +303,7 @@ class RelaxConstraints(IntentStage):
             return made
         left = (made["delta"] == 0).to_numpy()
         gone = np.setdiff1d(np.arange(candidates.n), candidates.topic[left])
-        warn_of(
+        warn_of_queries(
             [candidates.topics[place] for place in gone.tolist()],
             "without a candidate that satisfies all constraints, left out; use strict=False to keep violators",
         )
@@ -313,8 +313,8 @@ class RelaxConstraints(IntentStage):
         rows = candidates.entities
         prob, topic, delta = candidates.among_entities, candidates.topic[rows], delta[rows]
         if self.strict:
-            return candidates.beside_nil(normalised(np.where(delta > 0, 0.0, prob), topic, candidates.n))
-        return candidates.beside_nil(relaxed(prob, delta, topic, candidates.n))
+            return candidates.beside_nil(normalise_weights(np.where(delta > 0, 0.0, prob), topic, candidates.n))
+        return candidates.beside_nil(relaxed_prob(prob, delta, topic, candidates.n))
 
     def _of_topics(self, candidates: Candidates, column: str) -> Sequence[tuple[Constraint, ...]]:
         """Return the constraints of each topic, equal texts parsed once."""
@@ -333,12 +333,12 @@ class RelaxConstraints(IntentStage):
             if code[row] not in parsed:
                 one = constraints.iloc[row]
                 try:
-                    parsed[code[row]] = parse_constraints(self._constraints_of(one) if self.parser else one)
+                    parsed[code[row]] = parse_constraints(self._query_constraints(one) if self.parser else one)
                 except InputError as error:
                     raise InputError(f"query {candidates.topics[topic]!r}: {error}") from error
         return [parsed[code[row]] for row in first.tolist()]
 
-    def _constraints_of(self, query: str) -> Any:
+    def _query_constraints(self, query: str) -> Any:
         """The query without its constraints, and the constraints, as the parser returns them."""
         parsed = self.parser(query) if self.parser else None
         if not isinstance(parsed, (tuple, list)) or len(parsed) != 2:  # noqa: PLR2004 - a pair

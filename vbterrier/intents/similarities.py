@@ -9,9 +9,9 @@ import pandas as pd
 import pyarrow.compute as pc
 
 from vbterrier.errors import InputError, agreeing, examples, float_array, number, warn
-from vbterrier.frames.contracts import frame_of, refuse_near_misses, require
+from vbterrier.frames.contracts import pandas_frame, refuse_near_misses, require
 from vbterrier.frames.entities import require_once
-from vbterrier.frames.ids import Lookup, ids_of, numbers_of, require_same_kind
+from vbterrier.frames.ids import Lookup, column_ids, column_numbers, require_same_kind
 from vbterrier.frames.ranking import places
 from vbterrier.kernels.rankings import spans
 
@@ -28,21 +28,21 @@ _NIL = "NIL"
 _CELLS = 4_000_000
 
 
-def neighbours_of(similarities: Any, intents: Intents, *, name: str = "similarities") -> tuple[Ints, Ints, Floats]:
+def neighbour_pairs(similarities: Any, intents: Intents, *, name: str = "similarities") -> tuple[Ints, Ints, Floats]:
     """Match similarities with intents: each intent, its neighbour, and their similarity, each of shape (n_pairs,).
 
     A pair (entity_id, other_id, similarity, and optionally qid) holds in both directions and may be given in either;
     similarities of other entities are ignored.
     """
-    frame = frame_of(similarities, name)
+    frame = pandas_frame(similarities, name)
     require(frame, ("entity_id", "other_id", "similarity"), name)
     refuse_near_misses(frame, ("qid",), name)
-    left, right = (ids_of(frame[column], f"{name} column {column!r}") for column in ("entity_id", "other_id"))
+    left, right = (column_ids(frame[column], f"{name} column {column!r}") for column in ("entity_id", "other_id"))
 
     def pair(row: int) -> str:
         return f" ({left.text[row].as_py()!r} and {right.text[row].as_py()!r})"
 
-    value = numbers_of(frame["similarity"], f"{name} column 'similarity'", pair)
+    value = column_numbers(frame["similarity"], f"{name} column 'similarity'", pair)
     same = pc.equal(left.text, right.text).to_numpy(zero_copy_only=False).astype(bool)
     outside = ~((value >= 0) & (value <= 1))
     for bad, range_text in ((outside, "0 to 1"), (same & (value != 1), "1 of an entity with itself")):
@@ -52,7 +52,7 @@ def neighbours_of(similarities: Any, intents: Intents, *, name: str = "similarit
     for side, column in ((left, "entity_id"), (right, "other_id")):
         require_same_kind(intents.entity, side, f"{intents.name} column 'entity_id'", f"{name} column {column!r}")
     if "qid" in frame.columns:
-        qid = ids_of(frame["qid"], f"{name} column 'qid'")
+        qid = column_ids(frame["qid"], f"{name} column 'qid'")
         require_same_kind(intents.qid, qid, f"{intents.name} column 'qid'", f"{name} column 'qid'")
         topics, topic = qid.codes()
         rows, one = intents.lookup.find(places(topics, intents.topics)[topic], left)
@@ -115,9 +115,9 @@ def similarities_from(intents: Any, embeddings: Mapping[str, Any], *, floor: flo
     [['jordan', 'Bulls', 'NBA', 0.6], ['jordan', 'Bulls', 'country', 0.2]]
     """
     floor = number("floor", floor, low=0, high=1, open_high=True)
-    frame = frame_of(intents, "intents")
+    frame = pandas_frame(intents, "intents")
     require(frame, ("qid", "entity_id"), "intents")
-    qid, entity = (ids_of(frame[column], f"intents column {column!r}") for column in ("qid", "entity_id"))
+    qid, entity = (column_ids(frame[column], f"intents column {column!r}") for column in ("qid", "entity_id"))
     topics, topic = qid.codes()
     require_once(topics, topic, entity, "intents")
     names, code = entity.codes()

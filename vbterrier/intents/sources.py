@@ -12,15 +12,15 @@ import pyarrow as pa
 
 from vbterrier.errors import InputError, agreeing, examples, number, warn
 from vbterrier.frames.columns import TAGS
-from vbterrier.frames.contracts import frame_of, refuse_near_misses, require
+from vbterrier.frames.contracts import pandas_frame, refuse_near_misses, require
 from vbterrier.frames.entities import TagFrame, require_once
 from vbterrier.frames.files.nuggets import FAILED, NUGGET_MEMBERS, read_nuggets
 from vbterrier.frames.ids import (
-    ids_of,
-    integers_of,
-    keys_of,
+    column_ids,
+    column_integers,
+    column_keys,
+    column_numbers,
     lazy_ids,
-    numbers_of,
     repeated_pairs,
     require_same_kind,
 )
@@ -52,13 +52,13 @@ class Iterations(NamedTuple):
     code: Ints
 
 
-def iterations_of(qrels: pd.DataFrame, name: str = "qrels", *, qid: Ids | None = None) -> Iterations:
+def iteration_codes(qrels: pd.DataFrame, name: str = "qrels", *, qid: Ids | None = None) -> Iterations:
     """Return the distinct queries and iterations in order of appearance, and their numbers in each row.
 
     ``qid`` is the column qid if it is already converted.
     """
     if qid is None:
-        qid = keys_of(qrels["qid"], f"{name} column 'qid'")
+        qid = column_keys(qrels["qid"], f"{name} column 'qid'")
     return Iterations(*qid.codes(), *_iteration_ids(qrels["iteration"], f"{name} column 'iteration'").codes())
 
 
@@ -67,10 +67,10 @@ def _iteration_ids(column: pd.Series[Any], where: str) -> Ids:
     if column.dtype == object:
         try:
             # Faster than astype, which is for objects of other and of several types.
-            return ids_of(column, where)
+            return column_ids(column, where)
         except InputError:
             pass
-    return ids_of(column.astype(str), where)
+    return column_ids(column.astype(str), where)
 
 
 def from_diversity(
@@ -92,13 +92,13 @@ def from_diversity(
     function from labels to numbers in [0, 1], tags have a column weight; otherwise all count equally. ``iterations``
     and ``docno`` are those of the frame if they are already there.
     """
-    frame = frame_of(qrels, name)
+    frame = pandas_frame(qrels, name)
     require(frame, ("qid", "iteration", "docno", "label"), name)
     refuse_near_misses(frame, ("prob",), name)
-    label = integers_of(frame["label"], f"{name} column 'label'")
+    label = column_integers(frame["label"], f"{name} column 'label'")
     if docno is None:
-        docno = keys_of(frame["docno"], f"{name} column 'docno'")
-    topics, topic, entities, code = iterations_of(frame, name) if iterations is None else iterations
+        docno = column_keys(frame["docno"], f"{name} column 'docno'")
+    topics, topic, entities, code = iteration_codes(frame, name) if iterations is None else iterations
     is_named = code != (entities.index("0") if "0" in entities else -1)
     has_named = np.zeros(len(topics), dtype=bool)
     has_named[topic[is_named]] = True
@@ -108,7 +108,7 @@ def from_diversity(
     named = np.array(entities, dtype=object)
     repeated = rows[repeated_pairs(intent[rows], docno if len(rows) == len(frame) else docno.take(rows))]
     if len(repeated):
-        repeated = _repeated(frame.assign(entity_id=named[code]), repeated, label, name)
+        repeated = _repeated_judgments(frame.assign(entity_id=named[code]), repeated, label, name)
     if subtopics is None and not (code[rows] != code[rows[:1]]).any():
         warn(f"{name}: only one iteration, so no query is ambiguous")
     stated = intent[rows]
@@ -197,7 +197,7 @@ def from_nuggets(
     """
     number("okay", okay, low=0)
     number("partial", partial, low=0, high=1)
-    frame = read_nuggets(nuggets) if isinstance(nuggets, (str, os.PathLike)) else frame_of(nuggets, "nuggets")
+    frame = read_nuggets(nuggets) if isinstance(nuggets, (str, os.PathLike)) else pandas_frame(nuggets, "nuggets")
     require(frame, ("name", "qid", "docno", "entity_id", "importance", "assignment"), "nuggets")
     for name, legal in NUGGET_MEMBERS.items():
         odd = frame[~frame[name].isin(legal)]
@@ -266,12 +266,12 @@ def _all_subtopics(
     judged: pd.DataFrame, topics: list[str], subtopics: Any, name: str, *, is_stated: bool
 ) -> pd.DataFrame:
     """Return the listed subtopics of the judged topics as intents; a topic that has none keeps its iteration "0"."""
-    frame = frame_of(subtopics, "subtopics")
+    frame = pandas_frame(subtopics, "subtopics")
     require(frame, ("qid", "entity_id"), "subtopics")
     refuse_near_misses(frame, ("prob",), "subtopics")
-    qid, entity = (ids_of(frame[column], f"subtopics column {column!r}") for column in ("qid", "entity_id"))
+    qid, entity = (column_ids(frame[column], f"subtopics column {column!r}") for column in ("qid", "entity_id"))
     column = f"{name} column 'qid'"
-    require_same_kind(qid, ids_of(judged["qid"], column), "subtopics column 'qid'", column)
+    require_same_kind(qid, column_ids(judged["qid"], column), "subtopics column 'qid'", column)
     listed, topic = qid.codes()
     require_once(listed, topic, entity, "subtopics")
     if is_stated and "prob" not in frame.columns:
@@ -307,7 +307,7 @@ def names_subtopics(iterations: Iterations, *, is_part: bool = False) -> bool:
     ``is_part``: a single subtopic is enough, since other queries may have others.
 
     >>> qrels = pd.DataFrame({"qid": "q", "iteration": ["1", "2"], "docno": ["a", "b"], "label": 1})
-    >>> names_subtopics(iterations_of(qrels)), names_subtopics(iterations_of(qrels.assign(iteration="0")))
+    >>> names_subtopics(iteration_codes(qrels)), names_subtopics(iteration_codes(qrels.assign(iteration="0")))
     (True, False)
     """
     names = [one for one in iterations.entities if one not in _NO_SUBTOPIC]
@@ -330,7 +330,7 @@ def subtopic_gaps(iterations: Iterations) -> list[str]:
     return [one for one, has_gap in zip(topics, gaps.tolist(), strict=True) if has_gap]
 
 
-def _repeated(named: pd.DataFrame, rows: Ints, label: Ints, name: str) -> Ints:
+def _repeated_judgments(named: pd.DataFrame, rows: Ints, label: Ints, name: str) -> Ints:
     """Return all but the first of repeated judgments of a document for an intent, and refuse differing labels."""
     if not len(rows):
         return rows
@@ -363,7 +363,7 @@ def to_diversity(intents: pd.DataFrame, tags: pd.DataFrame) -> pd.DataFrame:
             "intents: are several ids at once (column parts), which diversity measures of other packages do not read; "
             "use WeightedERRIA, WeightedAlphaNDCG or ES, or convert them with vbterrier.intents.split_parts"
         )
-    tags = frame_of(tags, "tags", TAGS)
+    tags = pandas_frame(tags, "tags", TAGS)
     weighted = tags[TagFrame(tags).weight > 0]
     on = [name for name in ("qid", "entity_id") if name in weighted.columns]
     # Compared as text, because ids may be integers in one of the frames.
@@ -383,7 +383,7 @@ def unequal(intents: pd.DataFrame) -> list[str]:
     """
     if "prob" not in intents.columns or not len(intents):
         return []
-    prob = pd.Series(numbers_of(intents["prob"].reset_index(drop=True), "intents column 'prob'"))
+    prob = pd.Series(column_numbers(intents["prob"].reset_index(drop=True), "intents column 'prob'"))
     by_query = prob.groupby(intents["qid"].astype(str).to_numpy(), sort=False)
     spread = by_query.max() - by_query.min()
     return [str(qid) for qid in spread.index[spread > 2 * PROBABILITY_ROUNDING]]
@@ -419,7 +419,7 @@ def from_run(run: Run) -> pd.DataFrame:
     tags = frame[is_tag].reset_index(drop=True).infer_objects()
     if "n_abstained" in columns and not pd.api.types.is_integer_dtype(tags["entity_id"]):
         # Documents without tags count their abstentions in a row of weight 0, as those of TagEntities.tags.
-        silent = frame[~is_tag & (integers_of(frame["n_abstained"], f"{run.name} column 'n_abstained'") > 0)]
+        silent = frame[~is_tag & (column_integers(frame["n_abstained"], f"{run.name} column 'n_abstained'") > 0)]
         if len(silent):
             tags = tags if "weight" in columns else tags.assign(weight=1.0)
             rows = silent.assign(entity_id=NIL, weight=0.0, **({"tied": False} if "tied" in columns else {}))

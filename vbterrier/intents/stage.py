@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow.compute as pc
 
 from vbterrier.errors import InputError, ParameterError, examples, excerpt, warn
-from vbterrier.frames.contracts import frame_of, require
-from vbterrier.frames.entities import owner, probabilities_of, require_once
-from vbterrier.frames.ids import ids_of, numbers_of
+from vbterrier.frames.contracts import pandas_frame, require
+from vbterrier.frames.entities import intent_probabilities, owner, require_once
+from vbterrier.frames.ids import column_ids, column_numbers
 from vbterrier.frames.ranking import ranked
 from vbterrier.hosts import pyterrier
-from vbterrier.intents.taggers import NIL, label_of
+from vbterrier.intents.taggers import NIL, source_name
 from vbterrier.kernels.candidates import proportional, with_fixed_masses
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class IntentStage(pyterrier.Stage):
     @staticmethod
     def short(value: Any) -> str:
         """Return the label of a value; long labels lose their last parameters: ``Client('https://...', ...)``."""
-        text = label_of(value)
+        text = source_name(value)
         if len(text) <= _LONGEST:
             return text
         if isinstance(value, (dict, list, tuple)):
@@ -66,10 +66,10 @@ class Candidates:
     """
 
     def __init__(self, frame: Any, *, entity: str = "entity_id", repeats: bool = False, name: str = "intents") -> None:
-        self.frame, self.name = frame_of(frame, name), name
+        self.frame, self.name = pandas_frame(frame, name), name
         require(self.frame, ("qid", entity), name)
-        self.qid = ids_of(self.frame["qid"], f"{name} column 'qid'")
-        self.entity = ids_of(self.frame[entity], f"{name} column {entity!r}")
+        self.qid = column_ids(self.frame["qid"], f"{name} column 'qid'")
+        self.entity = column_ids(self.frame[entity], f"{name} column {entity!r}")
         self.topics, self.topic = self.qid.codes()
         self.n = len(self.topics)
         is_nil = pc.equal(self.entity.text, NIL).to_numpy(zero_copy_only=False).astype(bool)
@@ -90,7 +90,7 @@ class Candidates:
     @cached_property
     def prob(self) -> Floats:
         """The probability of each row, shape (n,), normalised over each topic."""
-        prob, total = probabilities_of(self.frame["prob"], self.topics, self.topic, self.entity, self.name)
+        prob, total = intent_probabilities(self.frame["prob"], self.topics, self.topic, self.entity, self.name)
         return prob / total[self.topic]
 
     @cached_property
@@ -115,7 +115,7 @@ class Candidates:
         """Return the finite score of each entity, shape (n_entities,)."""
         # NIL has no score.
         column = self.frame["score"].mask(self.nil, 0.0) if self.nil.any() else self.frame["score"]
-        score = numbers_of(column, f"{self.name} column 'score'", lambda row: f" ({self.owner(row)})")
+        score = column_numbers(column, f"{self.name} column 'score'", lambda row: f" ({self.owner(row)})")
         bad = ~np.isfinite(score)
         if bad.any():
             row = int(np.argmax(bad))
@@ -163,7 +163,7 @@ class SortByRank(IntentStage):
         return made.assign(score=-made["rank"].astype("float64") + 0.0)
 
 
-def warn_of(topics: Sequence[str], what: str) -> None:
+def warn_of_queries(topics: Sequence[str], what: str) -> None:
     """Warn once of all affected queries, and not at all if there are none."""
     if topics:
         warn(f"{len(topics)} {'query' if len(topics) == 1 else 'queries'} ({examples(topics)}) {what}")

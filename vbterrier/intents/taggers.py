@@ -17,10 +17,10 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, examples, excerpt, warn
-from vbterrier.frames.contracts import frame_of, is_frame
+from vbterrier.frames.contracts import is_frame, pandas_frame
 from vbterrier.frames.entities import TagFrame
-from vbterrier.frames.ids import Ids, ids_of, require_same_kind
-from vbterrier.frames.named import named
+from vbterrier.frames.ids import Ids, column_ids, require_same_kind
+from vbterrier.frames.named import named_frame
 from vbterrier.frames.ranking import places
 from vbterrier.kernels.rankings import spans
 from vbterrier.log import bar
@@ -37,11 +37,11 @@ class TagTable(TagFrame):
 
     def find(self, frame: pd.DataFrame) -> tuple[Ints, Ints]:
         """Return the tags of the documents of a frame: rows of the frame, and rows of the table."""
-        docno = ids_of(frame["docno"], "run column 'docno'")
+        docno = column_ids(frame["docno"], "run column 'docno'")
         require_same_kind(self.docno, docno, f"{self.name} column 'docno'", "run column 'docno'")
         if self.topics is None:
             return self._lookup.find(None, docno)
-        qid = ids_of(frame["qid"], "run column 'qid'")
+        qid = column_ids(frame["qid"], "run column 'qid'")
         require_same_kind(self.qid, qid, f"{self.name} column 'qid'", "run column 'qid'")
         topics, code = qid.codes()
         return self._lookup.find(places(topics, self.topics)[code], docno)
@@ -117,7 +117,7 @@ class ByText:
             entities.extend(flat[place][0] for place in places)
             scores.extend(flat[place][1] for place in places)
             decisions.extend(flat[place][2] for place in places)
-        entity = ids_of(pd.Series(entities, dtype=object), "entities that the tagger found")
+        entity = column_ids(pd.Series(entities, dtype=object), "entities that the tagger found")
         row, score, decision = np.concatenate(rows), np.array(scores, np.float64), np.array(decisions, np.int64)
         if not self.decides:
             return FoundTags(row, entity, score, self._are_weights)
@@ -182,7 +182,7 @@ class Linked:
         links = self.linker.link(texts)
         frame = links.frame
         if not frame["text"].between(0, len(texts) - 1).all():
-            raise InputError(f"{label_of(self.linker)}: its links refer to more than the {len(texts)} given texts")
+            raise InputError(f"{source_name(self.linker)}: its links refer to more than the {len(texts)} given texts")
         decisions = np.full(len(frame), CLEAR)
         if self.best:
             frame, decisions = self._best(frame)
@@ -209,7 +209,7 @@ class Linked:
             self._warned = True
             one = ordered.iloc[first[int(np.argmax(decisions == TIED))]]
             warn(
-                f"{label_of(self.linker)}: {n_tied} of {len(gap)} ambiguous mentions have tied best candidates, the "
+                f"{source_name(self.linker)}: {n_tied} of {len(gap)} ambiguous mentions have tied best candidates, the "
                 f"first {one['mention']!r}, and are tagged with the smallest id, a guess; use a linker with priors, "
                 "TagOptions(on_ties='drop') to leave them out, or weights='score' for all candidates"
             )
@@ -230,7 +230,7 @@ def read_by_function(
         for entity, weight in pairs:
             if not isinstance(entity, str) or not isinstance(weight, Real) or not 0 <= float(weight) <= 1:
                 raise InputError(
-                    f"{label_of(function)}: returned {entity!r} with weight {weight!r} for the text {text[:40]!r}; "
+                    f"{source_name(function)}: returned {entity!r} with weight {weight!r} for the text {text[:40]!r}; "
                     "wanted an id as text, ids, weights in [0, 1] by id, or None; functions of frames need fields=None"
                 )
             places.append(place)
@@ -239,16 +239,18 @@ def read_by_function(
     return places, entities, scores, [CLEAR] * len(places), True
 
 
-def label_of(source: Any) -> str:
+def source_name(source: Any) -> str:
     """Return a short text of a linker, a pipeline or a callable that is equal in every process.
 
     Functions made inside others and anonymous ones, which share a name, and partial functions are told apart by a
     digest of their code and of the values that they use; objects without a ``repr`` of their own by type only.
 
-    >>> label_of(len), label_of(object()), label_of(lambda: 1) == label_of(lambda: 2)
+    >>> source_name(len), source_name(object()), source_name(lambda: 1) == source_name(lambda: 2)
     ('len', 'object', False)
-    >>> label_of(partial(int, base=2)).split()[:2], label_of(partial(int, base=2)) == label_of(partial(int, base=8))
-    (['partial', 'int'], False)
+    >>> source_name(partial(int, base=2)).split()[:2]
+    ['partial', 'int']
+    >>> source_name(partial(int, base=2)) == source_name(partial(int, base=8))
+    False
     """
     return _label(source, ())
 
@@ -325,7 +327,7 @@ class ByDocno:
 
     def find(self, frame: pd.DataFrame) -> FoundTags:
         """Return one tag for every row."""
-        docno = ids_of(frame["docno"], "run column 'docno'")
+        docno = column_ids(frame["docno"], "run column 'docno'")
         return FoundTags(np.arange(len(docno)), docno, np.ones(len(docno)))
 
 
@@ -368,10 +370,10 @@ class ByFunction:
     def find(self, frame: pd.DataFrame) -> FoundTags:
         """Request the tags of every document once, or once per query."""
         documents = frame.drop_duplicates(["qid", DOCNO]) if self.per_query else self._distinct(frame)
-        tags = frame_of(self.function(documents.reset_index(drop=True)), "the result of the tagger")
+        tags = pandas_frame(self.function(documents.reset_index(drop=True)), "the result of the tagger")
         table = TagTable(tags, name="tags from the tagger")
         if table.topics is not None and not self.per_query:
-            raise InputError(f"{label_of(self.function)}: returned tags with qid; drop it, or pass per_query=True")
+            raise InputError(f"{source_name(self.function)}: returned tags with qid; drop it, or pass per_query=True")
         return ByTable(table).find(frame)._replace(tied=None, n_abstained=None)
 
     @staticmethod
@@ -389,7 +391,7 @@ class ByFunction:
         return documents
 
 
-def tagger_of(
+def make_tagger(
     source: Any,
     *,
     fields: tuple[str, ...] | None,
@@ -403,7 +405,7 @@ def tagger_of(
     if isinstance(source, str) and source == DOCNO:
         return ByDocno()
     if isinstance(source, (str, os.PathLike)) or is_frame(source):
-        return ByTable(TagTable(named("tags", source)))
+        return ByTable(TagTable(named_frame("tags", source)))
     is_linker = callable(getattr(source, "link", None))
     if not is_linker and not callable(source):
         raise ParameterError(
@@ -413,6 +415,6 @@ def tagger_of(
     if not is_linker and fields is None:
         return ByFunction(source, per_query=per_query)
     if not fields:
-        raise ParameterError(f"fields={fields!r}: {label_of(source)} reads texts; pass their columns")
+        raise ParameterError(f"fields={fields!r}: {source_name(source)} reads texts; pass their columns")
     read = Linked(source, best, on_ties, min_margin) if is_linker else partial(read_by_function, source)
     return ByText(fields, read, weighted=not is_linker, cache=cache, decides=is_linker and best)

@@ -11,13 +11,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, choice, examples, number, settings_of, warn, whole_or_none
-from vbterrier.frames.contracts import frame_of, require
-from vbterrier.frames.ids import Lookup, ids_of, require_same_kind
-from vbterrier.frames.named import named
+from vbterrier.errors import (
+    InputError,
+    ParameterError,
+    choice,
+    examples,
+    number,
+    settings_parameter,
+    warn,
+    whole_or_none,
+)
+from vbterrier.frames.contracts import pandas_frame, require
+from vbterrier.frames.ids import Lookup, column_ids, require_same_kind
+from vbterrier.frames.named import named_frame
 from vbterrier.frames.ranking import places
 from vbterrier.hosts.pyterrier import Stage
-from vbterrier.intents.taggers import NIL, ON_TIES, ByFunction, ByTable, ByText, label_of, tagger_of
+from vbterrier.intents.taggers import NIL, ON_TIES, ByFunction, ByTable, ByText, make_tagger, source_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,10 +39,10 @@ class ClosedCandidates:
     """Candidate intents of queries, for closed tagging."""
 
     def __init__(self, intents: Any) -> None:
-        frame = named("intents", intents)
+        frame = named_frame("intents", intents)
         require(frame, ("qid", "entity_id"), "intents")
-        self.qid = ids_of(frame["qid"], "intents column 'qid'")
-        self.entity = ids_of(frame["entity_id"], "intents column 'entity_id'")
+        self.qid = column_ids(frame["qid"], "intents column 'qid'")
+        self.entity = column_ids(frame["entity_id"], "intents column 'entity_id'")
         self.topics, topic = self.qid.codes()
         self._lookup = Lookup(topic, self.entity)
 
@@ -220,13 +229,13 @@ class TagEntities(Stage):
         replace: bool = False,
     ) -> None:
         super().__init__()
-        settings_of("options", TagOptions, options)
+        settings_parameter("options", TagOptions, options)
         self.tagger, self.intents = _copy(tagger), _copy(intents)
         self.fields, self.per_query, self.options = fields, per_query, options
         self.cache, self.replace = cache, replace
         self._candidates = None if intents is None else ClosedCandidates(intents)
         names = (fields,) if isinstance(fields, str) else None if fields is None else tuple(fields)
-        self._finder = tagger_of(
+        self._finder = make_tagger(
             tagger,
             fields=names,
             per_query=per_query,
@@ -264,7 +273,7 @@ class TagEntities(Stage):
             return made.assign(tied=pd.Series(ties, index=inp.index, dtype=object), n_abstained=n_abstained)
         return made.drop(columns=[name for name in OF_TIES if name in made.columns])
 
-    def uncached(self) -> TagEntities | None:
+    def without_cache(self) -> TagEntities | None:
         """Return this stage without a cache, so that each call asks the tagger; ``None`` if tags are given."""
         if not isinstance(self._finder, (ByText, ByFunction)):
             return None
@@ -294,7 +303,7 @@ class TagEntities(Stage):
             row of weight 0 with the entity NIL. A document with two texts and different tags is an
             error without ``per_query``.
         """
-        frame = frame_of(results, "results")
+        frame = pandas_frame(results, "results")
         by_query = self.per_query or self._finder.per_query or self._candidates is not None
         self._validate(frame, ("qid", "docno") if by_query else ("docno",))
         rows_of_tags, n_abstained = self._row_tags(frame)
@@ -337,7 +346,7 @@ class TagEntities(Stage):
             kept = (rows_of_tags.score > 0) & (rows_of_tags.score >= options.min_weight)
         if self._candidates is not None:
             kept &= self._candidates.among(
-                ids_of(frame["qid"], "run column 'qid'"), rows_of_tags.row, rows_of_tags.entity
+                column_ids(frame["qid"], "run column 'qid'"), rows_of_tags.row, rows_of_tags.entity
             )
         rows = np.flatnonzero(kept)
         made = row_tags(
@@ -370,7 +379,7 @@ class TagEntities(Stage):
         if isinstance(self.tagger, (str, os.PathLike)):
             parts = [os.fspath(self.tagger)]
         else:
-            parts = [f"frame {finder.table.digest[:8]}" if isinstance(finder, ByTable) else label_of(self.tagger)]
+            parts = [f"frame {finder.table.digest[:8]}" if isinstance(finder, ByTable) else source_name(self.tagger)]
         if self.fields != ("text",) and self._finder.columns != ("docno",):
             parts.append(f"fields={self.fields!r}")
         if self._candidates is not None:

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, examples, excerpt, warn
-from vbterrier.frames.entities import documents_of
-from vbterrier.frames.ids import ids_of, require_same_kind
-from vbterrier.frames.named import named
+from vbterrier.frames.entities import documents_frame
+from vbterrier.frames.ids import column_ids, require_same_kind
+from vbterrier.frames.named import named_frame
 from vbterrier.frames.notebook import Panel
 from vbterrier.frames.results import Shown
 from vbterrier.intents.taggers import TagTable
@@ -116,7 +116,7 @@ class TagQuality(Shown):
         from scipy.stats import binomtest
 
         names = [f"{kind} {rate}" for kind in ("micro", "macro") for rate in RATES]
-        values, resampled = [*self.micro, *self.macro], self._resampled(n_resamples, seed)
+        values, resampled = [*self.micro, *self.macro], self._resampled_rates(n_resamples, seed)
         # Percentiles of the defined rates.
         defined, tails = [column[~np.isnan(column)] for column in resampled.T], [(1 - level) / 2, (1 + level) / 2]
         ends = [tuple(np.quantile(column, tails).tolist()) if len(column) else (np.nan, np.nan) for column in defined]
@@ -130,7 +130,7 @@ class TagQuality(Shown):
         columns = ["measure", "value", "low", "high", "level", "method", "n_documents", "n_resamples", "seed"]
         return frame.assign(level=level, n_documents=self.n_documents)[columns]
 
-    def _resampled(self, n_resamples: int, seed: int) -> Floats:
+    def _resampled_rates(self, n_resamples: int, seed: int) -> Floats:
         """Return micro and macro rates of resampled documents, shape (n_resamples, 6)."""
         n = self.n_documents
         if n < 2:  # noqa: PLR2004 - two documents at least
@@ -181,7 +181,7 @@ def tag_quality(tags: Any, gold: Any, *, documents: Any = None) -> TagQuality:
     >>> round(quality.micro.precision, 4), round(quality.micro.recall, 4), quality.n_documents
     (0.6667, 0.6667, 2)
     """
-    tagged, right = (TagTable(named("tags", of), name=name) for of, name in ((tags, "tags"), (gold, "gold")))
+    tagged, right = (TagTable(named_frame("tags", of), name=name) for of, name in ((tags, "tags"), (gold, "gold")))
     if (tagged.topics is None) != (right.topics is None):
         odd = "tags" if right.topics is None else "gold"
         raise InputError(f"only {odd} have a column qid; drop it, or add it to both")
@@ -252,8 +252,8 @@ def _columns(table: TagTable, on: list[str]) -> pd.DataFrame:
 
 def _sample(documents: Any, on: list[str], gold: TagTable) -> pd.DataFrame:
     """Return the documents of a sample, ids as text."""
-    frame = documents_of(documents, on)
-    ids = {name: ids_of(frame[name], f"documents column {name!r}") for name in on}
+    frame = documents_frame(documents, on)
+    ids = {name: column_ids(frame[name], f"documents column {name!r}") for name in on}
     for name, column in ids.items():
         require_same_kind(getattr(gold, name), column, f"gold column {name!r}", f"documents column {name!r}")
     return pd.DataFrame({name: column.text.to_pylist() for name, column in ids.items()}, dtype=object)

@@ -54,7 +54,7 @@ class Estimates(NamedTuple):
     slope: Floats
 
 
-def bits_of(candidate: Ints, n_words: int) -> Words:
+def candidate_bits(candidate: Ints, n_words: int) -> Words:
     """The words of single candidates, shape ``candidate.shape + (n_words,)``; none for -1."""
     words = np.zeros((*candidate.shape, n_words), dtype=np.int64)
     some = candidate >= 0

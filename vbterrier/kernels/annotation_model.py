@@ -84,7 +84,7 @@ class CandidateTable:
         return np.asarray(self.place == self.n_candidates[self.topic[self.document]])
 
     @cached_property
-    def _fixed(self) -> Floats:
+    def _fixed_features(self) -> Floats:
         """The features that annotations do not change, 0 for the others, shape (n, 10)."""
         document, nil = self.document, self.is_nil
         made = np.zeros((len(document), len(FEATURES)))
@@ -114,7 +114,7 @@ class CandidateTable:
         - ``share``: of each candidate in the annotation of its document, shape (n,)
         - ``is_annotated``: shape (D,)
         """
-        made = self._fixed.copy()
+        made = self._fixed_features.copy()
         if not is_annotated.any():
             return made
         starts = np.searchsorted(self.topic, np.arange(len(self.prob) + 1))

@@ -39,24 +39,26 @@ class PartlyJudged:
     cutoff: int | None
 
     @cached_property
-    def counted(self) -> Ints:
+    def cutoff_levels(self) -> Ints:
         """The levels up to the cutoff, shape (n, min(k, width))."""
         return self.levels[:, : self.cutoff]
 
     @cached_property
-    def unjudged(self) -> NDArray[np.bool_]:
+    def unjudged_mask(self) -> NDArray[np.bool_]:
         """A mask of unjudged documents, the shape of ``counted``."""
-        return np.equal(self.counted, -1)
+        return np.equal(self.cutoff_levels, -1)
 
     @cached_property
     def n_unjudged(self) -> Ints:
         """Number of unjudged documents up to the cutoff, shape (n,)."""
-        return np.asarray(np.count_nonzero(self.unjudged, axis=1))
+        return np.asarray(np.count_nonzero(self.unjudged_mask, axis=1))
 
     @cached_property
     def judged_dcg(self) -> Floats:
         """The DCG if all unjudged documents have gain 0, shape (n,)."""
-        dcg: Floats = weighted_sums(self.gain[np.maximum(self.counted, 0)], discounts(self.counted.shape[1]))
+        dcg: Floats = weighted_sums(
+            self.gain[np.maximum(self.cutoff_levels, 0)], discounts(self.cutoff_levels.shape[1])
+        )
         return dcg
 
     @cached_property
@@ -65,7 +67,7 @@ class PartlyJudged:
 
         Topics with fewer than x unjudged documents repeat their last value.
         """
-        ascending = np.sort(np.where(self.unjudged, discounts(self.counted.shape[1]), 0.0), axis=1)
+        ascending = np.sort(np.where(self.unjudged_mask, discounts(self.cutoff_levels.shape[1]), 0.0), axis=1)
         most = self.n_unjudged.max(initial=0)
         return np.pad(ascending[:, ::-1][:, :most].cumsum(axis=1), ((0, 0), (1, 0)))
 
@@ -113,7 +115,7 @@ def naive_upper(topics: PartlyJudged) -> Floats:
     Source: Fröbe et al. (ECIR 2023), Section 3.3.
     """
     layers = np.arange(1, len(topics.gain))
-    n_left = topics.n_at_least - np.count_nonzero(topics.counted[:, :, np.newaxis] >= layers, axis=1)
+    n_left = topics.n_at_least - np.count_nonzero(topics.cutoff_levels[:, :, np.newaxis] >= layers, axis=1)
     n_raised = np.minimum(n_left, topics.n_unjudged[:, np.newaxis])
     return _ratio(topics.dcg(n_raised), topics.ideal())
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from vbterrier.annotations import Bools, Floats, Ints, Words
 
 
-def normalised(weights: Floats, topic: Ints, n_topics: int) -> Floats:
+def normalise_weights(weights: Floats, topic: Ints, n_topics: int) -> Floats:
     """Weights divided by their sum over each topic, shape (..., n_intents); 0 if all are 0."""
     total = per_topic(weights, topic, n_topics)[..., topic]
     return np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
@@ -28,10 +28,10 @@ def softmax(logits: Floats, topic: Ints, n_topics: int) -> Floats:
     - ``topic``: the number of each intent's topic, shape (n_intents,), in any order
     - ``n_topics``: the number of topics
     """
-    return normalised(raised(logits, topic, n_topics), topic, n_topics)
+    return normalise_weights(unnormalised_softmax(logits, topic, n_topics), topic, n_topics)
 
 
-def raised(logits: Floats, topic: Ints, n_topics: int) -> Floats:
+def unnormalised_softmax(logits: Floats, topic: Ints, n_topics: int) -> Floats:
     """``exp(l_i - max_j l_j)`` over each topic: the softmax before normalisation, 1 for the most probable intent."""
     peak = peaks(logits, topic, n_topics)
     below = logits - np.where(np.isfinite(peak), peak, 0.0)[..., topic]
@@ -58,10 +58,10 @@ def proportional(weights: Floats, topic: Ints, n_topics: int) -> Floats:
     # Scaling avoids overflow of the sum and underflow of small weights.
     peak = peaks(weights, topic, n_topics)[..., topic]
     scaled = np.divide(weights, peak, out=np.ones_like(weights), where=peak > 0)
-    return normalised(scaled, topic, n_topics)
+    return normalise_weights(scaled, topic, n_topics)
 
 
-def tempered(weights: Floats, temperature: float, topic: Ints, n_topics: int) -> Floats:
+def tempered_prob(weights: Floats, temperature: float, topic: Ints, n_topics: int) -> Floats:
     """``π_i ∝ w_i^(1/T)``, uniform if all weights of a topic are 0; shape (..., n)."""
     if temperature == 1.0:
         return proportional(weights, topic, n_topics)
@@ -69,7 +69,7 @@ def tempered(weights: Floats, temperature: float, topic: Ints, n_topics: int) ->
     return softmax(logarithm(np.where(none, 1.0, weights)) / temperature, topic, n_topics)
 
 
-def softened(score: Floats, temperature: float, topic: Ints, n_topics: int) -> Floats:
+def temperature_softmax(score: Floats, temperature: float, topic: Ints, n_topics: int) -> Floats:
     """``π_i ∝ exp(s_i / T)`` over each topic, for finite scores and any T above 0; shape (..., n)."""
     # An overflow to -inf gives probability 0.
     with np.errstate(over="ignore"):
@@ -77,7 +77,7 @@ def softened(score: Floats, temperature: float, topic: Ints, n_topics: int) -> F
     return softmax(below, topic, n_topics)
 
 
-def relaxed(prob: Floats, delta: Floats, topic: Ints, n_topics: int) -> Floats:
+def relaxed_prob(prob: Floats, delta: Floats, topic: Ints, n_topics: int) -> Floats:
     """``π_i ∝ p_i exp(-Δ_i)`` (Ding 2025, section 3.2), in log space; shape (..., n).
 
     ``p ∝ exp(s/T)`` gives ``exp(s/T - Δ)``; a uniform p gives the paper's ``exp(-Δ)``.
@@ -96,7 +96,7 @@ def with_fixed_masses(prob: Floats, fixed: Floats, topic: Ints, n_topics: int) -
     If all π of a topic are 0, the fixed masses are normalised.
     """
     rest = 1.0 - per_topic(fixed, topic, n_topics)[..., topic]
-    return normalised(prob * np.maximum(rest, 0.0) + fixed, topic, n_topics)
+    return normalise_weights(prob * np.maximum(rest, 0.0) + fixed, topic, n_topics)
 
 
 def ranks(values: Floats, topic: Ints, tie: Ints) -> Ints:
@@ -235,7 +235,7 @@ def survivors(uniform: Floats, alive: Bools, share: float, topic: Ints, n_topics
     return stays
 
 
-def resampled(uniform: Floats, alive: Bools, topic: Ints, n_topics: int) -> Ints:
+def bootstrap_counts(uniform: Floats, alive: Bools, topic: Ints, n_topics: int) -> Ints:
     """Bootstrap counts of candidates, resampled with replacement within their topic, shape (..., n).
 
     - ``uniform``: numbers in [0, 1), shape (b, n)

@@ -61,7 +61,7 @@ def fingerprints(data: NDArray[np.uint8], offsets: Ints) -> Words:
 
 def of_spans(data: NDArray[np.uint8], start: Ints, length: Ints) -> Words:
     """:func:`fingerprints` of n byte strings within others, given the start and the length of each, shape (n,)."""
-    data = _padded(data)
+    data = _pad_to_word(data)
     if len(start) > STRINGS:
         # In blocks, because the temporary arrays take six times the memory of the result.
         parts = (slice(low, low + STRINGS) for low in range(0, len(start), STRINGS))
@@ -130,12 +130,12 @@ def repeated_keys(key: Words | NDArray[np.uint32]) -> Ints:
 
 def heads(data: NDArray[np.uint8], offsets: Ints) -> Words:
     """The first 8 bytes of each of n concatenated byte strings as one word; words compare as these bytes do."""
-    return _load(_padded(data), offsets[:-1], np.minimum(np.diff(offsets), _BYTES)).byteswap()
+    return _load(_pad_to_word(data), offsets[:-1], np.minimum(np.diff(offsets), _BYTES)).byteswap()
 
 
 def tails(data: NDArray[np.uint8], offsets: Ints) -> Words:
     """The last 8 bytes of each of n concatenated byte strings as one word, zero-padded for shorter strings."""
-    data = _padded(data)
+    data = _pad_to_word(data)
     start, stop = offsets[:-1], offsets[1:]
     length = stop - start
     shortest, longest = int(length.min(initial=_LONGEST)), int(length.max(initial=0))
@@ -186,7 +186,7 @@ def _block_bounds(codes: Ints) -> list[int]:
     return [*np.unique(firsts).tolist(), len(codes)]
 
 
-def _padded(data: NDArray[np.uint8]) -> NDArray[np.uint8]:
+def _pad_to_word(data: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Bytes padded to at least one word."""
     return np.concatenate([data, np.zeros(_BYTES, dtype=np.uint8)]) if len(data) < _BYTES else data
 

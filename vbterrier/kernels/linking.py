@@ -68,7 +68,7 @@ def figures(counts: Any) -> Floats:
     return np.concatenate([*parts, np.stack(weighted_scores(gold, predicted, right), axis=-1)], axis=-1)
 
 
-def place_of(measure: str) -> int:
+def figure_index(measure: str) -> int:
     """The place among ``FIGURES`` of a measure, such as that of ``"LinkP(nil='O')"``."""
     return FIGURES.index(re.split(r"[(@]", measure, maxsplit=1)[0])
 

@@ -79,7 +79,7 @@ class Moments(NamedTuple):
         return self._replace(n_effective=self.n_heaviest)
 
     @property
-    def mirrored(self) -> Moments:
+    def negation(self) -> Moments:
         """The moments of the negative values, whose lower limit is the negative upper limit."""
         return self._replace(mean=-self.mean, third=-self.third)
 
@@ -123,7 +123,7 @@ class SampledQueries(NamedTuple):
         return cls(np.ones(n))
 
     @property
-    def drawn(self) -> SampledQueries:
+    def drawn_queries(self) -> SampledQueries:
         """The queries that were drawn, without those taken for certain."""
         if self.certain is None:
             return self
@@ -131,7 +131,7 @@ class SampledQueries(NamedTuple):
         copies = None if self.copies is None else self.copies[rows]
         return SampledQueries(self.weights[rows], copies=copies, unsampled=self.unsampled)
 
-    def unseen(self, exponent: Floats) -> Floats:
+    def unseen_share(self, exponent: Floats) -> Floats:
         """The largest share of the weight of a set of queries that no sampled one belongs to with probability ``e^-l``.
 
         A uniform sample of n queries lacks a set of a share ``1 - e^{-l/n}`` of the population with that probability.
@@ -150,7 +150,7 @@ class SampledQueries(NamedTuple):
         mass = np.append(0.0, np.cumsum(self.unsampled))
         return np.asarray(np.interp(number, np.arange(len(mass)), mass) / (self.weights.sum() + mass[-1]))
 
-    def split(self, values: Floats) -> tuple[Floats, float, Floats]:
+    def split_certain(self, values: Floats) -> tuple[Floats, float, Floats]:
         """The known part of the mean, shape (m,), the share of the drawn queries in it, and the values of these.
 
         The mean of the population is the known part, plus the share times the mean of the queries to draw from.
@@ -161,8 +161,8 @@ class SampledQueries(NamedTuple):
 
     def mean(self, values: Floats) -> Floats:
         """The weighted mean of each column, shape (m,), without the covariate."""
-        exact, left, rest = self.split(values)
-        drawn = self.drawn
+        exact, left, rest = self.split_certain(values)
+        drawn = self.drawn_queries
         weights = drawn.weights.reshape(len(rest), -1)
         if drawn.copies is not None:
             weights = weights * drawn.copies.reshape(len(rest), -1)
@@ -189,7 +189,7 @@ class SampledQueries(NamedTuple):
     @property
     def n_units(self) -> int:
         """The number of queries or clusters that are drawn independently."""
-        drawn = self.drawn
+        drawn = self.drawn_queries
         return len(drawn.weights) if drawn.clusters is None else int(drawn.clusters.max()) + 1
 
     def of_clusters(self, values: Floats) -> Floats:
@@ -200,9 +200,9 @@ class SampledQueries(NamedTuple):
         np.add.at(sums, self.clusters, values)
         return sums * len(sums) / len(values)
 
-    def resampled(self, size: int, n_resamples: int, draws: np.random.Generator) -> SampledQueries:
+    def resample_units(self, size: int, n_resamples: int, draws: np.random.Generator) -> SampledQueries:
         """Resamples of ``size`` of the drawn units, queries or clusters; queries taken for certain remain."""
-        rest = self.drawn
+        rest = self.drawn_queries
         unit = np.arange(len(rest.weights)) if rest.clusters is None else rest.clusters
         observed = np.ones(len(unit)) if rest.copies is None else rest.copies
         often = np.bincount(unit, observed) / (np.bincount(unit) if rest.clusters is not None else 1)
@@ -387,7 +387,7 @@ def lower_limit(of: Moments, tail: Any, worst: Any, quantile_of_t: OfT, unseen: 
     - ``tail``: α, the nominal probability that the mean is below the limit, between 0 and 1; a number or shape (m,)
     - ``worst``: B, the largest loss of a query: no value of the population is below -B; a number or shape (m,)
     - ``quantile_of_t``: such as ``scipy.special.stdtrit``
-    - ``unseen``: p as a function of l, such as :meth:`SampledQueries.unseen`; by default that of step 3
+    - ``unseen``: p as a function of l, such as :meth:`SampledQueries.unseen_share`; by default that of step 3
 
     Steps 1 and 3 have no theorem; tests/bench/decisions.py simulates error rates, docs/explanation/statistics.md states
     them. Cost: 161 quantiles of t for all columns if they share their degrees of freedom, else at most 3,864, and 161
@@ -430,7 +430,7 @@ def limit_of_seen(of: Moments, tail: Any, quantile_of_t: OfT) -> Floats:
 
 def upper_limit(of: Moments, tail: Any, best: Any, quantile_of_t: OfT, unseen: OfExponent | None = None) -> Floats:
     """Upper limit of the mean if no value of the population is above ``best``; see :func:`lower_limit`."""
-    return -lower_limit(of.mirrored, tail, best, quantile_of_t, unseen)
+    return -lower_limit(of.negation, tail, best, quantile_of_t, unseen)
 
 
 def exponents(tail: Floats) -> Floats:
@@ -490,7 +490,7 @@ def p_value(of: Moments, null: Any, worst: Any, distribution_of_t: OfT) -> Float
     mean, spread, skewness = _with_another_loss(of)
     null, worst = (np.asarray(each, dtype=np.float64) for each in (null, worst))
     # Without unseen queries.
-    largest = _unskewed((mean - null) / np.maximum(spread, _NO_SPREAD), skewness)
+    largest = _inverse_skewed_quantiles((mean - null) / np.maximum(spread, _NO_SPREAD), skewness)
     largest = np.arcsinh(np.clip(largest, -_INFINITE, _INFINITE))
     t = np.sinh(np.linspace(np.minimum(-np.arcsinh(_FAR), largest), largest, _N_VALUES))
     seen = (null + worst) / np.maximum(mean - spread * skewed_quantiles(t, skewness) + worst, _NO_SPREAD)
@@ -532,7 +532,7 @@ def skewed_quantiles(t: Floats, skewness: Floats) -> Floats:
     return np.asarray(2 * third * (3 + 3 * skewness * third + (skewness * third) ** 2))
 
 
-def _unskewed(k: Floats, skewness: Floats) -> Floats:
+def _inverse_skewed_quantiles(k: Floats, skewness: Floats) -> Floats:
     """Values t with K(t) = k."""
     g = np.maximum(skewness, _NO_SKEWNESS)
     with np.errstate(divide="ignore"):

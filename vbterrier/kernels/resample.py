@@ -119,7 +119,7 @@ def quantiles_at(replicas: Floats, levels: Floats) -> Floats:
     return quantile
 
 
-def acceleration_of(left_out: Floats, *, of_mean: bool = False) -> Floats:
+def bca_acceleration(left_out: Floats, *, of_mean: bool = False) -> Floats:
     """The acceleration of BCa intervals by the jackknife over the resampled units.
 
     ``a = Σ_q Σ_i l_qi³/n_q³ / (6 (Σ_q Σ_i l_qi²/n_q²)^(3/2))`` with ``l_qi = (n_q - 1)(mean_i θ_(-i) - θ_(-i))``,
@@ -142,7 +142,7 @@ def acceleration_of(left_out: Floats, *, of_mean: bool = False) -> Floats:
     return acceleration
 
 
-def studentised(means: Floats, squares: Floats) -> Floats:
+def studentised_means(means: Floats, squares: Floats) -> Floats:
     """``m / sqrt(q - m²)`` from the means m and the mean squares q of resampled values, of any shape.
 
     It is Student's t without its factor ``sqrt(n - 1)``. For precision, standardise values to a mean of about 0 and a
@@ -199,7 +199,7 @@ def weighted_sums(
     return weights, sums
 
 
-def means_of(weights: Ints, sums: Ints) -> Floats:
+def weighted_means(weights: Ints, sums: Ints) -> Floats:
     """Weighted means, shape (1 + n_resamples, m); NaN for empty resamples."""
     total = np.zeros(sums.shape[1:])
     # From the smallest unit up, for precision.

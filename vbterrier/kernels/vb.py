@@ -245,7 +245,7 @@ def best_cover(prob: Floats, weights: Floats, k: int) -> tuple[float, bool]:
     - ``weights``: the weight of each intent in each document, shape (n_documents, n_intents)
     - ``k``: number of documents, at least 1
     """
-    weights = _undominated(weights)
+    weights = _undominated_documents(weights)
     best = greedy_cover(prob, weights, k)
     reached = np.zeros((1, len(prob)))
     for left in range(min(k, len(weights)), 0, -1):
@@ -272,7 +272,7 @@ def greedy_cover(prob: Floats, weights: Floats, k: int) -> float:
     return float(gain @ prob)
 
 
-def _undominated(weights: Floats) -> Floats:
+def _undominated_documents(weights: Floats) -> Floats:
     """The distinct documents, without dominated documents if they are few enough to compare."""
     # Most documents cover one intent; of these the best of each intent suffices.
     worse = (np.count_nonzero(weights, axis=1) == 1) & (weights < weights.max(axis=0)).all(axis=1, where=weights > 0)

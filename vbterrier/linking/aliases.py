@@ -11,9 +11,9 @@ import pandas as pd
 import pyarrow as pa
 
 from vbterrier.errors import InputError, ParameterError, agreeing, examples, excerpt, warn
-from vbterrier.frames.contracts import frame_of, refuse_near_misses, require
+from vbterrier.frames.contracts import pandas_frame, refuse_near_misses, require
 from vbterrier.frames.id_spaces import id_in
-from vbterrier.frames.ids import Ids, ids_of, numbers_of, repeated_pairs
+from vbterrier.frames.ids import Ids, column_ids, column_numbers, repeated_pairs
 from vbterrier.kernels import rankings
 
 if TYPE_CHECKING:
@@ -53,14 +53,14 @@ class AliasFrame:
     """
 
     def __init__(self, frame: Any, id_space: str) -> None:
-        frame = frame_of(frame, "aliases")
+        frame = pandas_frame(frame, "aliases")
         require(frame, ("alias", "entity_id"), "aliases")
         counts = [name for name in ("score", *_COUNTS) if name in frame.columns]
         if len(counts) > 1:
             raise InputError(f"aliases: columns {' and '.join(counts)}: keep one source of the probabilities")
         refuse_near_misses(frame, ("score",), "aliases", others=_COUNTS)
-        alias = ids_of(frame["alias"], "aliases column 'alias'")
-        entity = ids_of(frame["entity_id"], "aliases column 'entity_id'")
+        alias = column_ids(frame["alias"], "aliases column 'alias'")
+        entity = column_ids(frame["entity_id"], "aliases column 'entity_id'")
         # An entity in two spellings would be two candidates. Links have the spelling of the frame.
         twice = repeated_pairs(alias.codes()[1], _in_space(entity, alias, id_space))
         if len(twice):
@@ -122,7 +122,7 @@ def _in_space(entity: Ids, alias: Ids, id_space: str) -> Ids:
 
 
 def _probabilities(column: Any, columns: dict[str, list[str]]) -> Floats:
-    score = numbers_of(column, "aliases column 'score'")
+    score = column_numbers(column, "aliases column 'score'")
     bad = (score < 0) | (score > 1)
     if bad.any():
         row = int(np.argmax(bad))
@@ -135,7 +135,7 @@ def _probabilities(column: Any, columns: dict[str, list[str]]) -> Floats:
 
 def _of_counts(column: Any, alias: Ids) -> tuple[Floats, Floats]:
     """Return ``(c + 1) / Σ (c + 1)`` over the rows of each alias."""
-    count = numbers_of(column, f"aliases column {column.name!r}")
+    count = column_numbers(column, f"aliases column {column.name!r}")
     bad = ~((count >= 0) & np.isfinite(count))
     if bad.any():
         row = int(np.argmax(bad))
@@ -147,7 +147,7 @@ def _of_counts(column: Any, alias: Ids) -> tuple[Floats, Floats]:
 
 def _weights(column: Any, alias: Ids) -> Floats:
     """Check the frequency of each alias: one number above 0, the same in all its rows."""
-    weight = numbers_of(column, "aliases column 'weight'")
+    weight = column_numbers(column, "aliases column 'weight'")
     distinct, code = alias.codes()
     first = np.empty(len(distinct))
     first[code[::-1]] = weight[::-1]
@@ -161,7 +161,7 @@ def _weights(column: Any, alias: Ids) -> Floats:
     return weight
 
 
-def aliases_of(source: Any, id_space: str | None) -> Aliases:
+def check_aliases(source: Any, id_space: str | None) -> Aliases:
     """Return a knowledge base unchanged, or a frame of aliases checked."""
     if hasattr(source, "alias_table") and hasattr(source, "names"):
         base: Aliases = source
@@ -180,7 +180,7 @@ def aliases_of(source: Any, id_space: str | None) -> Aliases:
     if fault:
         requirement = "a knowledge base or a frame (alias, entity_id)"
         raise ParameterError(f"aliases={excerpt(source)}: wanted {requirement}, found {fault}")
-    frame = frame_of(source, "aliases")
+    frame = pandas_frame(source, "aliases")
     if id_space is None:
         raise ParameterError(
             "id_space: wanted the name of the id space of a frame of aliases, such as 'wikidata' or any other name"
@@ -228,7 +228,7 @@ class Meanings:
         return Meanings(before[self.bounds], self.entity[rows], self.score[rows])
 
 
-def meanings_of(table: pd.DataFrame, n_keys: int, vocabulary: Vocabulary) -> Meanings:
+def meanings_from_table(table: pd.DataFrame, n_keys: int, vocabulary: Vocabulary) -> Meanings:
     """Return the candidate entities of each key, which several aliases may share ("US" and "us", or two spellings).
 
     With priors the probability is ``Σ w_a p(e|a) / Σ w_a`` over the aliases a of a key, with 0 for an alias that lacks
@@ -243,7 +243,7 @@ def meanings_of(table: pd.DataFrame, n_keys: int, vocabulary: Vocabulary) -> Mea
 def meanings_of_columns(
     key: AnyInts, rows: AnyInts, columns: Sequence[NDArray[Any]], n_keys: int, vocabulary: Vocabulary
 ) -> Meanings:
-    """Return :func:`meanings_of` the columns alias, entity, score and weight.
+    """Return :func:`meanings_from_table` the columns alias, entity, score and weight.
 
     ``key, rows``: keys, and the row of the columns that each belongs to. Keys are processed in blocks, because
     temporary arrays of all of them would take several times the memory of the result.
@@ -256,7 +256,7 @@ def meanings_of_columns(
     for first in range(0, n_keys, step):
         some = np.flatnonzero((key >= first) & (key < first + step))
         block = [each[rows[some]] for each in columns]
-        merged, entity, probability = _merged(key[some] - first, block, vocabulary)
+        merged, entity, probability = _merge_entities(key[some] - first, block, vocabulary)
         entities[n : n + len(entity)], probabilities[n : n + len(entity)] = entity, probability
         sizes = bounds[first + 1 : first + step + 1]
         sizes[:] = np.bincount(merged, minlength=len(sizes))
@@ -264,7 +264,7 @@ def meanings_of_columns(
     return Meanings(np.cumsum(bounds, dtype=kind, out=bounds), entities[:n], probabilities[:n])
 
 
-def _merged(key: Ints, columns: Sequence[NDArray[Any]], vocabulary: Vocabulary) -> tuple[Ints, Ints, Floats]:
+def _merge_entities(key: Ints, columns: Sequence[NDArray[Any]], vocabulary: Vocabulary) -> tuple[Ints, Ints, Floats]:
     """Return the entities of each key, most probable first: key, entity, probability."""
     alias, entity, score, weight = columns
     if not len(key):
@@ -312,8 +312,8 @@ class Vocabulary:
         table = source.alias_table()
         if not len(table):
             raise InputError("aliases: no rows; a linker needs at least one alias")
-        aliases, code = ids_of(table["alias"], "aliases column 'alias'").codes()
-        entities, number = ids_of(table["entity_id"], "aliases column 'entity_id'").codes()
+        aliases, code = column_ids(table["alias"], "aliases column 'alias'").codes()
+        entities, number = column_ids(table["entity_id"], "aliases column 'entity_id'").codes()
         by_id = np.argsort(np.asarray(entities, dtype=object), kind="stable")
         entities = [entities[place] for place in by_id]
         ids, labels = (pa.array(column, pa.large_string()) for column in (entities, source.names(entities)))

@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, excerpt, number
-from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.contracts import pandas_frame, require
 from vbterrier.frames.files.reading import read_descriptions
 from vbterrier.kernels import rankings
 from vbterrier.linking.lexicon import STOP_ALIASES
 from vbterrier.linking.links import COLUMNS, Identified, Links, positive
-from vbterrier.linking.words import Words, texts_of
+from vbterrier.linking.words import Words, check_texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -123,8 +123,8 @@ class ContextLinker(Identified):
         The frame has a further column ``nil``, the probability that none of the candidates of the mention is meant;
         ``score`` is the probability of a candidate given that one of them is.
         """
-        texts = texts_of(texts)
-        frame, mention, prior, similarity, unknown = self._linked(texts)
+        texts = check_texts(texts)
+        frame, mention, prior, similarity, unknown = self._score_candidates(texts)
         score = _posterior(prior, similarity, mention, self.weight)
         frame = frame.assign(score=score, nil=self.nil * unknown[mention], mention_number=mention)
         order = ["mention_number", "score", "entity_id"]
@@ -147,10 +147,10 @@ class ContextLinker(Identified):
         """
         from scipy.optimize import minimize_scalar
 
-        texts = texts_of(texts)
-        gold = frame_of(gold, "gold")
+        texts = check_texts(texts)
+        gold = pandas_frame(gold, "gold")
         require(gold, (*_SPAN, "entity_id"), "gold")
-        frame, mention, prior, similarity, _ = self._linked(texts)
+        frame, mention, prior, similarity, _ = self._score_candidates(texts)
         keys = [*_SPAN, "entity_id"]
         right = frame[keys].merge(gold[keys].drop_duplicates().assign(right=True), how="left", on=keys)["right"]
         is_right = right.notna().to_numpy() & (prior > 0)
@@ -168,7 +168,7 @@ class ContextLinker(Identified):
         fitted.weight = float(optimum.x)
         return fitted
 
-    def _linked(self, texts: list[str]) -> tuple[pd.DataFrame, Ints, Floats, Floats, Floats]:
+    def _score_candidates(self, texts: list[str]) -> tuple[pd.DataFrame, Ints, Floats, Floats, Floats]:
         """Return the linker's candidates, the mention, prior and similarity of each, and the unknown of each mention.
 
         ``unknown`` is the share of the words that describe no candidate in the squared length of the context.
@@ -189,7 +189,7 @@ class ContextLinker(Identified):
         text, start, end = (frame[name].to_numpy(np.int64)[first] for name in _SPAN)
         windows = _windows(words, text, start, end, self.window)
         entities, entity = np.unique(frame["entity_id"].to_numpy(object), return_inverse=True)
-        described = self._described(entities.tolist())
+        described = self._entity_descriptions(entities.tolist())
         if self.encoder is None:
             return _overlap(words, windows, described, entity, mention)
         low, _, _, high = windows
@@ -202,7 +202,7 @@ class ContextLinker(Identified):
         similarity[np.array([not text for text in described], bool)[entity]] = 0.0
         return similarity, np.zeros(len(first))
 
-    def _described(self, ids: list[str]) -> list[str]:
+    def _entity_descriptions(self, ids: list[str]) -> list[str]:
         """Return the description of each entity; empty if there is none."""
         if self.descriptions is not None:
             return [self.descriptions.get(one, "") for one in ids]
@@ -240,12 +240,12 @@ class ContextLinker(Identified):
 
 def _description_texts(descriptions: Any) -> dict[str, str]:
     is_path = isinstance(descriptions, (str, os.PathLike))
-    frame = read_descriptions(descriptions) if is_path else frame_of(descriptions, _DESCRIPTIONS)
+    frame = read_descriptions(descriptions) if is_path else pandas_frame(descriptions, _DESCRIPTIONS)
     require(frame, ("entity_id", "text"), _DESCRIPTIONS)
     twice = frame["entity_id"].duplicated()
     if twice.any():
         raise InputError(f"{_DESCRIPTIONS}: entity {frame['entity_id'][twice].iloc[0]!r} has two; join their texts")
-    texts = texts_of(frame["text"].fillna("").tolist())
+    texts = check_texts(frame["text"].fillna("").tolist())
     return dict(zip(frame["entity_id"].astype(str), texts, strict=True))
 
 
@@ -280,7 +280,7 @@ def _overlap(
 
     Shapes (n_candidates,) and (n_mentions,).
     """
-    of_texts, of_descriptions = words.folded().split(), [form.split() for form in Words.of(described).forms()]
+    of_texts, of_descriptions = words.folded_words().split(), [form.split() for form in Words.of(described).forms()]
     n_words = np.array([len(form) for form in of_descriptions], np.int64)
     every = np.array([*of_texts, *(word for form in of_descriptions for word in form)], dtype=object)
     # Sorted, so that sums do not depend on other texts.

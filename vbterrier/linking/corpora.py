@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from vbterrier.errors import FileError, InputError, ParameterError, agreeing, excerpt, warn
-from vbterrier.frames.files.source import MAX_BYTES, RepeatedMemberError, Source, json_of
+from vbterrier.frames.files.source import MAX_BYTES, RepeatedMemberError, Source, parse_json
 from vbterrier.linking.links import WIKIPEDIA_ID, WIKIPEDIA_TITLE
 from vbterrier.linking.services.annotators import REL
 from vbterrier.linking.services.json_answers import Node, title_id, title_name
@@ -28,7 +28,7 @@ _SPACES = (WIKIPEDIA_TITLE, WIKIPEDIA_ID)
 _FIELDS = ("passage", "title", "headings", "body")
 
 
-def _read(
+def _read_json_lines(
     path: StrPath,
     keys: tuple[str, ...],
     rows: Callable[[Node], Iterable[tuple[Any, ...]]],
@@ -54,7 +54,7 @@ def _read(
         if not line.strip():
             continue
         try:
-            record = Node(json_of(line), "document")
+            record = Node(parse_json(line), "document")
             for docno, node in [(_docno(record, keys), record)] if keys else _members(record):
                 if selection is None or docno in selection:
                     kept += [(docno, *row) for row in rows(node)]
@@ -75,27 +75,27 @@ def _docno(record: Node, keys: tuple[str, ...]) -> str:
     """Return the id of a document as text; early versions of MMEAD have integers."""
     node = next((node for key in keys if (node := record.get(key))), None)
     if node is None:
-        raise record.wanted(f"an object with {' or '.join(map(repr, keys))}")
+        raise record.value_error(f"an object with {' or '.join(map(repr, keys))}")
     docno = str(node.whole()) if isinstance(node.value, int) else node.text()
     if not docno:
-        raise node.wanted("an id")
+        raise node.value_error("an id")
     return docno
 
 
 def _members(record: Node) -> Iterator[tuple[str, Node]]:
     if not isinstance(record.value, dict):
-        raise record.wanted("an object of documents")
+        raise record.value_error("an object of documents")
     for docno in record.value:
         if not docno:
-            raise record.wanted("ids of documents")
+            raise record.value_error("ids of documents")
         yield docno, record[docno]
 
 
-def _weight_of(node: Node | None) -> float:
+def _read_weight(node: Node | None) -> float:
     """Return a weight in [0, 1]; 1 if there is no node."""
     weight = 1.0 if node is None else node.number()
     if node is not None and not 0 <= weight <= 1:
-        raise node.wanted("a weight, 0 to 1")
+        raise node.value_error("a weight, 0 to 1")
     return weight
 
 
@@ -156,9 +156,9 @@ def read_wat_corpus(
         for node in record["entities"].items():
             title, start, end = node["wikipedia_title"].text(), node["start"].whole(), node["end"].whole()
             entity = title_id(title) if ids == WIKIPEDIA_TITLE else str(node["wikipedia_id"].whole())
-            yield entity, _weight_of(node[weight] if weight else None), start, end, title_name(title)
+            yield entity, _read_weight(node[weight] if weight else None), start, end, title_name(title)
 
-    return _read(path, ("doc_id",), rows, docnos, max_bytes)
+    return _read_json_lines(path, ("doc_id",), rows, docnos, max_bytes)
 
 
 def read_mmead(
@@ -196,15 +196,15 @@ def read_mmead(
     def rows(record: Node) -> Iterator[tuple[Any, ...]]:
         fields_with_links = [(name, links) for name in _FIELDS if (links := record.get(name))]
         if not fields_with_links:
-            raise record.wanted(f"an object with some of {', '.join(_FIELDS)}")
+            raise record.value_error(f"an object with some of {', '.join(_FIELDS)}")
         for name, links in fields_with_links:
             for node in links.items():
                 title, start, end = node["entity"].text(), node["start_pos"].whole(), node["end_pos"].whole()
                 entity = title_id(title) if ids == WIKIPEDIA_TITLE else str(node["entity_id"].whole())
-                score = _weight_of(node["details"][weight] if weight else None)
+                score = _read_weight(node["details"][weight] if weight else None)
                 yield entity, score, start, end, title_name(title), name
 
-    return _read(path, ("docid", "pid"), rows, docnos, max_bytes, n_columns=7)
+    return _read_json_lines(path, ("docid", "pid"), rows, docnos, max_bytes, n_columns=7)
 
 
 def read_spans(
@@ -237,14 +237,14 @@ def read_spans(
         for node in record["links"].items():
             parts = node.items()
             if len(parts) not in {3, 4}:
-                raise node.wanted("[start, end, entity] or [start, end, entity, surface]")
+                raise node.value_error("[start, end, entity] or [start, end, entity, surface]")
             entity = parts[2].text()
             is_nil = entity.startswith(("<", "Unknown"))
             n_nil += is_nil
             if not is_nil or nil == "keep":
                 yield entity, 1.0, parts[0].whole(), parts[1].whole(), parts[3].text() if parts[3:] else ""
 
-    frame = _read(path, ("doc",), rows, docnos, max_bytes)
+    frame = _read_json_lines(path, ("doc",), rows, docnos, max_bytes)
     if n_nil and nil == "warn":
         warn(
             f"{path}: {agreeing(n_nil, 'mentions without an entity are left out')}; pass nil='drop' "
@@ -289,12 +289,12 @@ def read_elevant(
         for mention in article[what].items():
             entity, span = mention.get(key), mention["span"].items()
             if len(span) != 2:  # noqa: PLR2004 - start and end
-                raise mention["span"].wanted("[start, end]")
+                raise mention["span"].value_error("[start, end]")
             start, end = (bound.whole() for bound in span)
             if entity is not None and not entity.text().startswith(("<", "Unknown")):
                 yield entity.text(), 1.0, start, end, text[max(start, 0) : max(end, 0)]
 
-    return _read(path, ("id",), rows, docnos, max_bytes)
+    return _read_json_lines(path, ("id",), rows, docnos, max_bytes)
 
 
 def read_rel(
@@ -331,8 +331,8 @@ def read_rel(
         for candidate in form.candidates(links):
             if candidate.entity_id:
                 if weight is not None and not 0 <= candidate.score <= 1:
-                    raise candidate.node.wanted(f"{weight} from 0 to 1 (or pass weight=None)")
+                    raise candidate.node.value_error(f"{weight} from 0 to 1 (or pass weight=None)")
                 score = 1.0 if weight is None else candidate.score
                 yield candidate.entity_id, score, candidate.start, candidate.end, candidate.name
 
-    return _read(path, (), rows, docnos, max_bytes)
+    return _read_json_lines(path, (), rows, docnos, max_bytes)

@@ -15,14 +15,14 @@ from vbterrier.linking.aliases import (
     Meanings,
     Mentions,
     Vocabulary,
-    aliases_of,
     candidate_links,
-    meanings_of,
+    check_aliases,
+    meanings_from_table,
     warn_of_overfull,
 )
 from vbterrier.linking.lexicon import CAPITALS, CASELESS, MIXED, STOP_ALIASES, Lexicon
 from vbterrier.linking.links import Identified, Links, positive
-from vbterrier.linking.words import Words, batches, texts_of
+from vbterrier.linking.words import Words, batches, check_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -48,7 +48,7 @@ class AliasIndex:
 
     def __init__(self, linker: DictionaryLinker) -> None:
         self.lexicon = Lexicon.of(linker.aliases, case=linker.case, stop=linker.stop_aliases is not None)
-        self.meanings = self._trimmed(linker)
+        self.meanings = self._limit_candidates(linker)
         reasons = self._reasons(linker)
         self._is_kept = (reasons == KEPT) | (reasons == AMBIGUOUS)
         # The last two reasons are those of aliases without a name, whose numbers are -1 and -2.
@@ -57,7 +57,7 @@ class AliasIndex:
         words = np.array(REASONS, dtype=object)[of_aliases[places]]
         self.skipped = pd.DataFrame({"alias": self.lexicon.aliases(places), "reason": words})
 
-    def _trimmed(self, linker: DictionaryLinker) -> Meanings:
+    def _limit_candidates(self, linker: DictionaryLinker) -> Meanings:
         """Skip or truncate groups that are too ambiguous."""
         meanings, most = self.lexicon.meanings, linker.max_candidates
         if most is None or (meanings.sizes <= most).all():
@@ -182,7 +182,7 @@ class DictionaryLinker(Identified):
         self.case = choice("case", case, ("auto", "ignore", "exact"))
         self.longest, self.numeric = longest, numeric
         self.stop_aliases = None if stop_aliases is None else tuple(stop_aliases)
-        self.aliases = aliases_of(aliases, id_space)
+        self.aliases = check_aliases(aliases, id_space)
         self.id_space = self.aliases.id_space
         warn_of_overfull(self._index.lexicon.over)
         if len(self._index.skipped):
@@ -195,7 +195,7 @@ class DictionaryLinker(Identified):
 
     def link(self, texts: Sequence[str]) -> Links:
         """Link the names in each text, from left to right, the most probable first; scale ``"probability"``."""
-        texts = texts_of(texts)
+        texts = check_texts(texts)
         parts = [(np.empty(0, np.int64),) * 4, *(self._names_in(place, batch) for place, batch in batches(texts))]
         *offsets, groups = map(np.concatenate, zip(*parts, strict=True))
         mentions = Mentions(*offsets)
@@ -319,7 +319,7 @@ class FuzzyLinker(Identified):
         self.max_words = None if max_words is None else positive("max_words", max_words)
         self.min_length, self.limit = positive("min_length", min_length), positive("limit", limit)
         self.similarity = choice("similarity", similarity, tuple(_SIMILARITIES))
-        self.aliases = aliases_of(aliases, id_space)
+        self.aliases = check_aliases(aliases, id_space)
         self.id_space = self.aliases.id_space
         warn_of_overfull(self._vocabulary.over)
         if not self._names[0]:
@@ -327,7 +327,7 @@ class FuzzyLinker(Identified):
 
     def link(self, texts: Sequence[str]) -> Links:
         """Link each text, or its parts, to the most similar names, the best first; scale ``"score"``, in [0, 1]."""
-        texts = texts_of(texts)
+        texts = check_texts(texts)
         spans = [row for place, batch in batches(texts) for row in self._spans(place, batch)]
         mentions = Mentions(*np.array([row[:3] for row in spans], np.int64).reshape(-1, 3).T)
         distinct, number = np.unique(np.array([row[3] for row in spans], dtype=object), return_inverse=True)
@@ -347,14 +347,14 @@ class FuzzyLinker(Identified):
     def _names(self) -> tuple[list[str], Meanings]:
         """The distinct folded names, and the candidate entities of each; aliases without words are left out."""
         vocabulary = self._vocabulary
-        forms = list(map(self._ordered, Words.of(vocabulary.aliases).forms()))
+        forms = list(map(self._sort_words, Words.of(vocabulary.aliases).forms()))
         distinct, number = np.unique(np.array(forms, dtype=object), return_inverse=True)
         first = int(not distinct[0])
         key = number[vocabulary.rows["alias"].to_numpy()] - first
         rows = vocabulary.rows.assign(key=key)[key >= 0]
-        return distinct[first:].tolist(), meanings_of(rows, len(distinct) - first, vocabulary)
+        return distinct[first:].tolist(), meanings_from_table(rows, len(distinct) - first, vocabulary)
 
-    def _ordered(self, form: str) -> str:
+    def _sort_words(self, form: str) -> str:
         return form if self.word_order else " ".join(sorted(form.split(" ")))
 
     def _spans(self, place: int, texts: list[str]) -> Iterator[tuple[int, int, int, str]]:
@@ -364,7 +364,7 @@ class FuzzyLinker(Identified):
         for offset, form in enumerate(words.forms()):
             if self.max_words is None:
                 if form:
-                    yield place + offset, 0, len(texts[offset]), self._ordered(form)
+                    yield place + offset, 0, len(texts[offset]), self._sort_words(form)
                 continue
             words_of_text = slice(bounds[offset], bounds[offset + 1])
             starts, ends, folded = words.start[words_of_text].tolist(), words.end[words_of_text].tolist(), form.split()
@@ -372,7 +372,7 @@ class FuzzyLinker(Identified):
                 for last in range(first, min(first + self.max_words, len(starts))):
                     run = folded[first : last + 1]
                     if sum(map(len, run)) >= self.min_length and not STOP_ALIASES.issuperset(run):
-                        yield place + offset, start, ends[last], self._ordered(" ".join(run))
+                        yield place + offset, start, ends[last], self._sort_words(" ".join(run))
 
     def _candidates(self, forms: list[str]) -> tuple[Meanings, Floats]:
         """Return the candidates of each form, and its similarity to the most similar name (0 if there is none)."""

@@ -16,7 +16,7 @@ from vbterrier.frames.ids import release_unused
 from vbterrier.kernels import rankings
 from vbterrier.kernels.fingerprints import MARKS, marks, mix, of_spans
 from vbterrier.linking.aliases import Meanings, Vocabulary, meanings_of_columns
-from vbterrier.linking.words import Words, batches, unaccented
+from vbterrier.linking.words import Words, batches, strip_accents
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -153,7 +153,7 @@ class PhraseIndex:
         if not len(self.prefix):
             return rows
         # Most words of a text are in no phrase.
-        some = np.flatnonzero(self._marked[marks(prints)])
+        some = np.flatnonzero(self._used_marks[marks(prints)])
         # Ascending needles read the index in order, ten times as fast as random ones.
         some = some[np.argsort(prints[some])]
         places = np.searchsorted(self.prefix, prints[some])
@@ -162,7 +162,7 @@ class PhraseIndex:
         return rows
 
     @cached_property
-    def _marked(self) -> Bools:
+    def _used_marks(self) -> Bools:
         """True for the marks of the fingerprints of the index, which tell most others from them."""
         marked = np.zeros(1 << MARKS, dtype=bool)
         marked[marks(self.prefix)] = True
@@ -205,7 +205,7 @@ def _fingerprints(phrases: Any) -> tuple[Fingerprints, Fingerprints, Bools]:
     whole, n = np.empty(len(phrases), np.uint64), 0
     prefixes, continued = [np.empty(0, np.uint64)], [np.empty(0, np.uint64)]
     for chunk in phrases.chunks:
-        whole[n : n + len(chunk)], some, longer = _fingerprints_of(chunk.to_pylist())
+        whole[n : n + len(chunk)], some, longer = _phrase_fingerprints(chunk.to_pylist())
         prefixes.append(some)
         continued.append(longer)
         n += len(chunk)
@@ -218,7 +218,7 @@ def _fingerprints(phrases: Any) -> tuple[Fingerprints, Fingerprints, Bools]:
     return whole, prefix, continues
 
 
-def _fingerprints_of(phrases: list[str]) -> tuple[Fingerprints, Fingerprints, Fingerprints]:
+def _phrase_fingerprints(phrases: list[str]) -> tuple[Fingerprints, Fingerprints, Fingerprints]:
     """Return the fingerprints of some phrases, the distinct ones of their first words, and of those that continue."""
     if not phrases:
         return (np.empty(0, np.uint64),) * 3
@@ -270,7 +270,7 @@ def _without_accents(aliases: Any, names: list[Any]) -> tuple[NDArray[np.int32],
     for low, some in _pieces(aliases):
         places = [place for place, alias in enumerate(some) if not alias.isascii()]
         forms = Words.of([some[place] for place in places]).forms()
-        pairs = [(place, form, unaccented(form)) for place, form in zip(places, forms, strict=True)]
+        pairs = [(place, form, strip_accents(form)) for place, form in zip(places, forms, strict=True)]
         pairs = [pair for pair in pairs if pair[1] != pair[2] and pair[2] not in STOP_ALIASES]
         number.append(low + np.array([place for place, *_ in pairs], np.int32))
         folded.append(pa.array([form for *_, form in pairs], _TEXT))
@@ -281,7 +281,7 @@ def _without_accents(aliases: Any, names: list[Any]) -> tuple[NDArray[np.int32],
     return numbers[is_new.to_numpy(zero_copy_only=False).astype(bool)], unmarked.filter(is_new)
 
 
-def _grouped(
+def _group_rows(
     alias: AnyInts, names: Sequence[NDArray[np.int32]], level: NDArray[np.int8], group: AnyInts, cased: Bools
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Return the rows of each group, and their groups: ``alias`` of rows, and the ``names`` of aliases, exact first.
@@ -380,7 +380,7 @@ class Lexicon:
         group = np.cumsum(n_own, dtype=np.int32) - n_own
         n_groups = n_names + 2 * int(cased.sum())
         of_row = vocabulary.rows["alias"].to_numpy()
-        rows, key = _grouped(of_row, (name_of_alias, unaccented_of_alias), level, group, cased)
+        rows, key = _group_rows(of_row, (name_of_alias, unaccented_of_alias), level, group, cased)
         del of_row, unaccented_of_alias
         release_unused()
         columns = [vocabulary.rows[each].to_numpy() for each in ("alias", "entity", "score", "weight")]
@@ -427,7 +427,7 @@ class Lexicon:
     def load(cls, path: Path, digest: str, aliases: Callable[[Ints], list[str]], n_aliases: int) -> Lexicon:
         """Map the file of a knowledge base."""
         try:
-            arrays_of_file = _mapped(path, digest)
+            arrays_of_file = _map_arrays(path, digest)
             arrays = {name: arrays_of_file[name].to_numpy() for name, kind in _KINDS.items() if kind != _TEXT}
         except (pa.ArrowException, OSError, ValueError) as error:
             raise FileError(path, f"is damaged ({error}); {_REMEDY}") from error
@@ -489,7 +489,7 @@ def _schema(text_type: Any) -> Any:
     return pa.schema([pa.field(name, pa.large_list(kind)) for name, kind in kinds.items()])
 
 
-def _mapped(path: Path, digest: str) -> dict[str, Any]:
+def _map_arrays(path: Path, digest: str) -> dict[str, Any]:
     """Return the arrays of a file after checks of its types, offsets and encoding."""
     with pa.memory_map(str(path)) as file:
         reader = pa.ipc.open_file(file)

@@ -43,22 +43,22 @@ class Identified:
     """
 
     @classmethod
-    def _declared(cls) -> tuple[str, dict[str, Any]]:
+    def _declared_parameters(cls) -> tuple[str, dict[str, Any]]:
         """Return the name of the subject, and the defaults of the other parameters."""
         _, subject, *others = inspect.signature(cls.__init__).parameters.values()
         stated = [each for each in others if each.name != "id_space" or each.default is each.empty]
         return subject.name, {each.name: None if each.default is each.empty else each.default for each in stated}
 
     def _parameters(self) -> tuple[Any, ...]:
-        subject, defaults = self._declared()
+        subject, defaults = self._declared_parameters()
         return tuple(getattr(self, name) for name in (subject, *defaults))
 
     def _subject(self) -> str:
         # With addresses, the repr of the same linker would differ between processes.
-        return re.sub(r" at 0x[0-9a-f]+", "", _SHORT.repr(getattr(self, self._declared()[0])))
+        return re.sub(r" at 0x[0-9a-f]+", "", _SHORT.repr(getattr(self, self._declared_parameters()[0])))
 
     def __repr__(self) -> str:
-        values = {name: (getattr(self, name), default) for name, default in self._declared()[1].items()}
+        values = {name: (getattr(self, name), default) for name, default in self._declared_parameters()[1].items()}
         shown = [f"{name}={_SHORT.repr(value)}" for name, (value, default) in values.items() if value != default]
         return f"{type(self).__name__}({', '.join([self._subject(), *shown])})"
 

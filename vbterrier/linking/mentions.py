@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, agreeing, choice, examples, warn, whole
-from vbterrier.frames.contracts import frame_of, require, systems_of
+from vbterrier.frames.contracts import pandas_frame, require, system_items
 from vbterrier.frames.entity_answers import checked_nil, plain_entities, warn_of_foreign_answers
 from vbterrier.frames.files.entity_links import linked_mentions
 from vbterrier.frames.id_spaces import NIL, entity_ids
-from vbterrier.frames.ids import ids_of, integers_of, keys_of, numbers_of, require_same_kind
+from vbterrier.frames.ids import column_ids, column_integers, column_keys, column_numbers, require_same_kind
 from vbterrier.frames.notebook import Panel
 from vbterrier.frames.results import Shown, of_means
 from vbterrier.kernels.resample import constant_limits, stream
@@ -53,11 +53,11 @@ class MentionSet:
     ) -> None:
         self.name = name
         is_file = isinstance(source, (str, os.PathLike))
-        frame = linked_mentions(source, is_gold=is_gold) if is_file else frame_of(source, name)
+        frame = linked_mentions(source, is_gold=is_gold) if is_file else pandas_frame(source, name)
         require(frame, ("docno", "start", "end", "entity_id"), name)
-        self.docno = keys_of(frame["docno"], f"{name} column 'docno'")
+        self.docno = column_keys(frame["docno"], f"{name} column 'docno'")
         self.docs, doc = self.docno.codes()
-        start, end = (integers_of(frame[column], f"{name} column {column!r}") for column in ("start", "end"))
+        start, end = (column_integers(frame[column], f"{name} column {column!r}") for column in ("start", "end"))
         bad = (start < 0) | (end <= start)
         if bad.any():
             row = int(np.argmax(bad))
@@ -67,12 +67,12 @@ class MentionSet:
             )
         self.unit = ""
         if "qid" in frame.columns and len(frame):
-            in_words = ids_of(frame["qid"], f"{name} column 'qid'").text[0].as_py().startswith(f"{self.docs[0]}:w")
+            in_words = column_ids(frame["qid"], f"{name} column 'qid'").text[0].as_py().startswith(f"{self.docs[0]}:w")
             self.unit = "words" if in_words else "characters"
-        plain = plain_entities(ids_of(frame["entity_id"], f"{name} column 'entity_id'"), nil, name, space=space)
+        plain = plain_entities(column_ids(frame["entity_id"], f"{name} column 'entity_id'"), nil, name, space=space)
         score = np.zeros(len(frame))
         if "score" in frame.columns:
-            score = numbers_of(frame["score"].fillna(-np.inf), f"{name} column 'score'")
+            score = column_numbers(frame["score"].fillna(-np.inf), f"{name} column 'score'")
         _, code = plain.ids.distinct()
         table = pd.DataFrame({"doc": doc, "start": start, "end": end, "entity": np.where(plain.is_nil, -1, code)})
         order = np.lexsort((-score, end, start, doc))
@@ -110,7 +110,7 @@ class MentionSet:
         return ids if space == self.space else entity_ids(ids, self.name, space=space).ids
 
 
-def matched(gold: MentionSet, system: MentionSet, match: str, kind: str) -> Ints:
+def mention_counts(gold: MentionSet, system: MentionSet, match: str, kind: str) -> Ints:
     """Return numbers of gold, predicted and right mentions of each document, shape (n_documents, 3).
 
     Documents are those of the gold standard, then the further ones of the system.
@@ -326,12 +326,12 @@ def mention_report(
     numbers, rows, clusters = [], [], []
     nils = pd.Series(right.ids.text.to_pylist(), dtype=object)[right.is_nil]
     has_clusters = match == "strong" and len(nils) > 0 and nils.str.fullmatch(r"NIL\d+").all()
-    for name, system in systems_of(systems):
+    for name, system in system_items(systems):
         annotated = MentionSet(system, f"system {name!r}", nil=nil, space=right.space, n_best=n_best)
         _require_comparable(right, annotated)
         clusters += [(name, *row) for row in _clusters(right, annotated)] if has_clusters else []
         for kind in KINDS:
-            counts = matched(right, annotated, match, kind)
+            counts = mention_counts(right, annotated, match, kind)
             numbers.append((name, kind, *counts.sum(axis=0).tolist()))
             values, limits = _figures(counts, average, level, n_resamples, seed)
             for at, figure in enumerate(("P", "R", "F1")):

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, printable
-from vbterrier.frames.contracts import systems_of
+from vbterrier.frames.contracts import system_items
 from vbterrier.frames.entity_answers import (
     Decisions,
     Gold,
@@ -19,7 +19,7 @@ from vbterrier.frames.entity_answers import (
     warn_of_silence,
 )
 from vbterrier.frames.id_spaces import NIL
-from vbterrier.frames.notebook import Panel, counted
+from vbterrier.frames.notebook import Panel, count_text
 from vbterrier.frames.pictures import Bar, IntervalPicture
 from vbterrier.frames.results import Shown, of_means, systems_line
 from vbterrier.kernels import linking
@@ -73,7 +73,7 @@ class LinkingReport(Shown):
         rows = self.intervals[self.intervals["measure"] == _F1]
         ordered = rows.sort_values("value", ascending=False, kind="stable", na_position="last").to_dict("records")
         estimates = [f"{printable(row['name'])} {_estimate(row)}" for row in ordered]
-        queries = counted(int(ordered[0]["n_qids"]), "query")
+        queries = count_text(int(ordered[0]["n_qids"]), "query")
         more = f", and {len(estimates) - _MOST_NAMED} more" if len(estimates) > _MOST_NAMED else ""
         yield f"{_F1} over {queries}: {'; '.join(estimates[:_MOST_NAMED])}{more}."
         pairs = self.pairs[self.pairs["measure"] == _F1] if len(self.pairs) else self.pairs
@@ -192,7 +192,7 @@ def linking_report(
     correct = Gold(gold, nil=nil, multiple_answers=multiple_answers)
     counts, rows = [], []
     decisions: dict[str, Decisions] = {}
-    for name, system in systems_of(systems):
+    for name, system in system_items(systems):
         decided = decisions[name] = decide(answers(system, name=f"system {name!r}"), correct, unanswered=unanswered)
         warn_of_silence(decided, nil, f"system {name!r}")
         table = decided.counts
@@ -206,7 +206,7 @@ def linking_report(
     compared = [
         row
         for (a, first), (b, second) in combinations(decisions.items(), 2)
-        for row in _compared(a, first, b, second, level, n_resamples, seed)
+        for row in _comparison_rows(a, first, b, second, level, n_resamples, seed)
     ]
     return LinkingReport(
         pd.DataFrame(counts, columns=list(_COUNTS)),
@@ -214,13 +214,13 @@ def linking_report(
         pd.DataFrame(compared, columns=list(_PAIRS)),
         pd.concat(
             [pd.DataFrame(columns=["name", "qid", "gold", "answer"], dtype=object)] * (not decisions)
-            + [_answered(name, correct, each) for name, each in decisions.items()],
+            + [_answer_table(name, correct, each) for name, each in decisions.items()],
             ignore_index=True,
         ),
     )
 
 
-def _answered(name: str, gold: Gold, decided: Decisions) -> pd.DataFrame:
+def _answer_table(name: str, gold: Gold, decided: Decisions) -> pd.DataFrame:
     kinds = np.array(linking.GOLD)[decided.gold_nil.astype(np.int64)]
     return pd.DataFrame(
         {"name": name, "qid": gold.topics, "gold": kinds, "answer": np.array(linking.ANSWERS)[decided.answer]}
@@ -235,7 +235,7 @@ _PAIRS = (
 )
 
 
-def _compared(
+def _comparison_rows(
     a: str, first: Decisions, b: str, second: Decisions, level: float, n_resamples: int, seed: int
 ) -> Iterator[tuple[Any, ...]]:
     """The rows of a pair of systems."""

@@ -12,12 +12,19 @@ from scipy import sparse
 
 from vbterrier.errors import ParameterError, excerpt, module_of_extra
 from vbterrier.kernels import rankings
-from vbterrier.linking.aliases import Meanings, Mentions, Vocabulary, aliases_of, candidate_links, meanings_of
+from vbterrier.linking.aliases import (
+    Meanings,
+    Mentions,
+    Vocabulary,
+    candidate_links,
+    check_aliases,
+    meanings_from_table,
+)
 from vbterrier.linking.dictionary import DictionaryLinker
-from vbterrier.linking.kb.files import unqualified
+from vbterrier.linking.kb.files import strip_qualifier
 from vbterrier.linking.lexicon import STOP_ALIASES
 from vbterrier.linking.links import COLUMNS, Identified, Links, positive
-from vbterrier.linking.words import Words, texts_of, unaccented
+from vbterrier.linking.words import Words, check_texts, strip_accents
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -117,13 +124,13 @@ class QueryLinker(Identified):
             )
         self.min_similarity, self.acronyms = min_similarity, bool(acronyms)
         self.limit = positive("limit", limit)
-        self.aliases = aliases_of(aliases, id_space)
+        self.aliases = check_aliases(aliases, id_space)
         self.id_space = self.aliases.id_space
         self._dictionary = DictionaryLinker(self.aliases)
 
     def link(self, texts: Sequence[str]) -> Links:
         """Link the names in each text, the most probable candidate first; scale ``"probability"``."""
-        texts = texts_of(texts)
+        texts = check_texts(texts)
         full = self._with_longer_names(self._dictionary.link(texts).frame.assign(match="name"))
         rest = np.setdiff1d(np.arange(len(texts)), full["text"].to_numpy(np.int64))
         # In texts without a name, acronyms are read without dots and as singulars.
@@ -170,21 +177,21 @@ class QueryLinker(Identified):
     def _in_part(self, texts: list[str], rest: Ints) -> pd.DataFrame:
         """Return links of the texts with these indices, in which no name is written in full."""
         words = Words.of([texts[place] for place in rest.tolist()])
-        names, matched = self._names, self._matched(words)
+        names, matched = self._names, self._match_words(words)
         weight = matched["similarity"].to_numpy() * names.squared[matched["word"].to_numpy()]
         shape = len(rest), len(names.squared)
         of_texts = sparse.csr_array((weight, (matched["text"].to_numpy(), matched["word"].to_numpy())), shape=shape)
         shared = sparse.coo_array(of_texts @ names.matrix.T)
         text, name, mass = (np.asarray(part) for part in (*shared.coords, shared.data))
         table = pd.DataFrame({"text": text, "name": name, "mass": mass, "share": mass / names.total[name]})
-        table = pd.concat([table, self._abbreviated(words, matched)], ignore_index=True)
+        table = pd.concat([table, self._match_acronyms(words, matched)], ignore_index=True)
         best = table.groupby("text")["mass"].transform("max")
         table = table[table["mass"] >= _NEAR_BEST * best - _ROUNDING]
         return self._links(texts, rest, words, matched, table)
 
-    def _matched(self, words: Words) -> pd.DataFrame:
+    def _match_words(self, words: Words) -> pd.DataFrame:
         """Return the words of names in texts: text, place (of the word), word (of names), similarity; each once."""
-        forms = np.array(words.folded().split(), dtype=object)
+        forms = np.array(words.folded_words().split(), dtype=object)
         may = _may_be_names(words, forms)
         places = np.flatnonzero(may)
         distinct, code = np.unique(forms[places], return_inverse=True)
@@ -192,7 +199,7 @@ class QueryLinker(Identified):
         exact = np.flatnonzero(name_words[code] >= 0)
         rows = {"place": places[exact], "word": name_words[code][exact]}
         table = pd.DataFrame(rows | {"similarity": np.ones(len(exact))})
-        accented, word = self._names.accented(distinct)
+        accented, word = self._names.find_accented(distinct)
         near = pd.DataFrame({"code": accented, "word": word, "similarity": _UNACCENTED})
         candidates = pd.DataFrame({"code": code, "place": places}).merge(near, on="code")
         table = pd.concat([table, candidates[["place", "word", "similarity"]]], ignore_index=True)
@@ -207,7 +214,7 @@ class QueryLinker(Identified):
         table = table.sort_values(["text", "word", "similarity", "place"], ascending=[True, True, False, True])
         return table.drop_duplicates(["text", "word"], ignore_index=True)
 
-    def _abbreviated(self, words: Words, matched: pd.DataFrame) -> pd.DataFrame:
+    def _match_acronyms(self, words: Words, matched: pd.DataFrame) -> pd.DataFrame:
         """Return names whose initials are a word of a text: text, name, mass, share, place of the word."""
         columns = {"text": np.int64, "name": np.int64, "mass": np.float64, "share": np.float64, "place": np.float64}
         none = pd.DataFrame(columns=list(columns)).astype(columns)
@@ -325,12 +332,12 @@ class NameWords:
     @classmethod
     def of(cls, vocabulary: Vocabulary) -> NameWords:
         """Index the names of a vocabulary, without qualifiers in parentheses; names without words are left out."""
-        forms = np.array(Words.of([unqualified(alias) for alias in vocabulary.aliases]).forms(), dtype=object)
+        forms = np.array(Words.of([strip_qualifier(alias) for alias in vocabulary.aliases]).forms(), dtype=object)
         distinct, number = np.unique(forms, return_inverse=True)
         first = int(len(distinct) > 0 and not distinct[0])
         key = number[vocabulary.rows["alias"].to_numpy()] - first
         rows = vocabulary.rows.assign(key=key)[key >= 0]
-        meanings = meanings_of(rows, len(distinct) - first, vocabulary)
+        meanings = meanings_from_table(rows, len(distinct) - first, vocabulary)
         # The count of a name, so that those of different names can be compared.
         count = meanings.sizes.astype(np.float64)
         if vocabulary.counts_are_of_entities:
@@ -347,18 +354,18 @@ class NameWords:
         at = np.minimum(np.searchsorted(self.words, forms), len(self.words) - 1)
         return np.where(self.words[at] == forms, at, -1)
 
-    def accented(self, forms: NDArray[np.object_]) -> tuple[Ints, Ints]:
+    def find_accented(self, forms: NDArray[np.object_]) -> tuple[Ints, Ints]:
         """Return pairs of a word without accents and a word of names that has them."""
-        form, number = self._unaccented
+        form, number = self._unaccented_words
         low, high = np.searchsorted(form, forms), np.searchsorted(form, forms, side="right")
         owner, places = rankings.spans(low, high)
         return owner, number[places]
 
     @cached_property
-    def _unaccented(self) -> tuple[NDArray[np.object_], Ints]:
+    def _unaccented_words(self) -> tuple[NDArray[np.object_], Ints]:
         """Words of names with accents, without them and sorted, and their numbers."""
         number = np.array([place for place, word in enumerate(self.words) if not word.isascii()], np.int64)
-        form = np.array([unaccented(word) for word in self.words[number]], dtype=object)
+        form = np.array([strip_accents(word) for word in self.words[number]], dtype=object)
         order = np.argsort(form, kind="stable")
         changed = order[form[order] != self.words[number[order]]]
         return form[changed], number[changed]

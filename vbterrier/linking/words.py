@@ -75,10 +75,10 @@ def _kinds(codes: Codes) -> Kinds:
     return kinds
 
 
-def unaccented(text: str) -> str:
+def strip_accents(text: str) -> str:
     """Return a text without the accents of its letters; marks of scripts such as Devanagari are not accents.
 
-    >>> unaccented("José Łukasz Æbeltoft 東京")
+    >>> strip_accents("José Łukasz Æbeltoft 東京")
     'Jose Lukasz AEbeltoft 東京'
     """
     if text.isascii():
@@ -86,7 +86,7 @@ def unaccented(text: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFD", text).translate(_ACCENTS))
 
 
-def texts_of(texts: Iterable[str]) -> list[str]:
+def check_texts(texts: Iterable[str]) -> list[str]:
     """Check the texts given to a linker."""
     if isinstance(texts, str):
         raise InputError("texts: wanted a list of texts, found one text; pass [text]")
@@ -121,7 +121,7 @@ class Words:
         text = np.repeat(np.arange(len(texts)), np.diff(np.searchsorted(starts, begin)))
         return cls(texts, text, starts - begin[text], ends - begin[text])
 
-    def folded(self, *, case: bool = False) -> str:
+    def folded_words(self, *, case: bool = False) -> str:
         r"""Return all words between single blanks: NFC, casefolded unless ``case``, without invisible characters.
 
         Line ends separate texts that have words. Folding may change the number of letters but not that of words.
@@ -168,7 +168,9 @@ class Words:
     def forms(self, *, case: bool = False) -> list[str]:
         """Return the folded words of each text; empty if it has none."""
         forms = [""] * len(self.texts)
-        for place, form in zip(np.unique(self.text).tolist(), self.folded(case=case).split("\n")[1:], strict=True):
+        for place, form in zip(
+            np.unique(self.text).tolist(), self.folded_words(case=case).split("\n")[1:], strict=True
+        ):
             forms[place] = form[1:-1]
         return forms
 

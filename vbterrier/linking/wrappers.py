@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, agreeing, choice, warn
-from vbterrier.frames.contracts import frame_of, require
-from vbterrier.frames.ids import ids_of
+from vbterrier.frames.contracts import pandas_frame, require
+from vbterrier.frames.ids import column_ids
 from vbterrier.frames.ranking import ranked
 from vbterrier.linking.links import Identified, Links, links_frame, positive
-from vbterrier.linking.words import texts_of
+from vbterrier.linking.words import check_texts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,25 +75,25 @@ class RetrieverLinker(Identified):
         InputError
             Results with a missing column, an invalid id or score, a duplicated entity, or an unknown query.
         """
-        texts = texts_of(texts)
+        texts = check_texts(texts)
         queries = [place for place, text in enumerate(texts) if text.strip()]
         topics = pd.DataFrame(
             {"qid": list(map(str, queries)), "query": [texts[place] for place in queries]}, dtype="str"
         )
-        results = frame_of(self.retriever.transform(topics), _RESULTS) if queries else topics
+        results = pandas_frame(self.retriever.transform(topics), _RESULTS) if queries else topics
         if not len(results):
             # Some retrievers return no columns if they find nothing.
             return Links(links_frame([]), self.id_space)
         named = () if self.name_column is None else (self.name_column,)
         require(results, ("qid", "docno", "score", *named), _RESULTS)
         top = ranked(results, self.cutoff, name=_RESULTS)
-        distinct, code = ids_of(top["qid"], f"{_RESULTS} column 'qid'").codes()
+        distinct, code = column_ids(top["qid"], f"{_RESULTS} column 'qid'").codes()
         by_number = {str(place): place for place in queries}
         unknown = [name for name in distinct if name not in by_number]
         if unknown:
             raise InputError(f"{_RESULTS}: query {unknown[0]!r} was not asked; a retriever must return the qid it gets")
         places = [by_number[distinct[topic]] for topic in code.tolist()]
-        entity = ids_of(top["docno"], f"{_RESULTS} column 'docno'").text.to_pylist()
+        entity = column_ids(top["docno"], f"{_RESULTS} column 'docno'").text.to_pylist()
         names = top[self.name_column].fillna("").astype(str) if self.name_column is not None else [""] * len(top)
         columns = zip(places, entity, top["score"].tolist(), names, strict=True)
         rows = [(place, -1, -1, texts[place], one, score, name) for place, one, score, name in columns]
@@ -150,7 +150,7 @@ class SpacyLinker(Identified):
         InputError
             A text longer than ``nlp.max_length``.
         """
-        texts = texts_of(texts)
+        texts = check_texts(texts)
         for place, text in enumerate(texts):
             if len(text) > self.nlp.max_length:
                 raise InputError(

@@ -79,11 +79,11 @@ def values(
     ranks = whole if whole is not None or top is None else top.ranks()
     for measure, cutoff in zip(measures, cutoffs, strict=True):
         if top is not None and cutoff is not None and measure.NAME in _OF_TABLE:
-            cut = top.cut(cutoff)
+            cut = top.cut_to(cutoff)
             yield measure, err(cut) if measure.NAME == "ERR" else NDCG(measure["dcg"]).of_judged(cut)
         elif ranks is not None:
             condensed = measure.params.get("judged_only")
-            yield measure, _value(measure, ranks.condensed() if condensed else ranks)
+            yield measure, _value(measure, ranks.condensed_list() if condensed else ranks)
 
 
 def _value(measure: ir_measures.Measure, ranks: JudgedRanks) -> Floats:

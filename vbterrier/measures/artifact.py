@@ -14,14 +14,14 @@ import pandas as pd
 import pyarrow as pa
 import pyterrier as pt
 
-from vbterrier.errors import FileError, InputError, path_of
-from vbterrier.frames.contracts import frame_of
-from vbterrier.frames.files.source import MAX_BYTES, Source, content_of, is_folder, json_of, require_regular
+from vbterrier.errors import FileError, InputError, path_parameter
+from vbterrier.frames.contracts import pandas_frame
+from vbterrier.frames.files.source import MAX_BYTES, Source, is_folder, parse_json, read_content, require_regular
 from vbterrier.frames.files.tables import parquet_table
 from vbterrier.frames.files.writing import new_folder
-from vbterrier.frames.ids import ids_of
+from vbterrier.frames.ids import column_ids
 from vbterrier.frames.named import SET_PREFIX, register_intents, register_tags
-from vbterrier.frames.notebook import Panel, counted
+from vbterrier.frames.notebook import Panel, count_text
 from vbterrier.frames.results import Shown
 from vbterrier.intents.coverage import Intents, Tags
 from vbterrier.intents.parts import PARTS
@@ -101,11 +101,11 @@ class IntentSet(Shown, pt.Artifact):  # type: ignore[misc]
     TopIntent = _Bound(ambiguous.TopIntent)
 
     def __init__(self, path: StrPath) -> None:
-        super().__init__(path_of("path", path))
+        super().__init__(path_parameter("path", path))
         root, identity = self.path, {"type": self.ARTIFACT_TYPE, "format": self.ARTIFACT_FORMAT}
         require_regular(*(root / name for name in (_META, _INTENTS, _TAGS, _TOPICS, _LABELS, _DATASHEET)))
         try:
-            meta = json_of(content_of(root / _META, 1 << 16))
+            meta = parse_json(read_content(root / _META, 1 << 16))
         except OSError as error:
             what = "is no IntentSet" if is_folder(root) else "is no folder"
             raise FileError(root, f"{what}: {_META} cannot be read ({error.strerror or error})") from error
@@ -149,8 +149,8 @@ class IntentSet(Shown, pt.Artifact):  # type: ignore[misc]
         """
         import pyarrow.parquet as pq
 
-        path = path_of("path", path)
-        Intents(intents, together=PARTS in frame_of(intents, "intents").columns)
+        path = path_parameter("path", path)
+        Intents(intents, together=PARTS in pandas_frame(intents, "intents").columns)
         tables = {_INTENTS: _arrow_table(intents, "intents")}
         if tags is not None:
             Tags(tags)
@@ -173,9 +173,9 @@ class IntentSet(Shown, pt.Artifact):  # type: ignore[misc]
 
     def _panels(self) -> Iterator[Panel]:
         n_qids = self._intents["qid"].nunique()
-        yield Panel(f"Intents of {counted(n_qids, 'query')}", self._intents, heads=2)
+        yield Panel(f"Intents of {count_text(n_qids, 'query')}", self._intents, heads=2)
         if self._tags is not None:
-            yield Panel(f"Tags of {counted(self._tags['docno'].nunique(), 'document')}", self._tags)
+            yield Panel(f"Tags of {count_text(self._tags['docno'].nunique(), 'document')}", self._tags)
 
     def _figures(self) -> Figures:
         return {"coverage_map": lambda: {"intents": self._intents, "tags": self._tags}}
@@ -251,11 +251,11 @@ class IntentSet(Shown, pt.Artifact):  # type: ignore[misc]
 
 def _arrow_table(data: Any, what: str) -> pa.Table:
     """Convert a frame to Arrow, with ids as text."""
-    frame = frame_of(data, what)
+    frame = pandas_frame(data, what)
     frame = frame.assign(
         **{
             name: pd.Series(
-                ids_of(frame[name], f"{what} column {name!r}").text.to_pylist(), index=frame.index, dtype="str"
+                column_ids(frame[name], f"{what} column {name!r}").text.to_pylist(), index=frame.index, dtype="str"
             )
             for name in _IDS
             if name in frame.columns

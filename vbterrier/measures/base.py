@@ -13,7 +13,7 @@ import numpy as np
 
 from vbterrier.errors import InputError, ParameterError, agreeing, examples, excerpt, nearest, printable
 from vbterrier.frames.ranges import UNKNOWN
-from vbterrier.hosts.ir_measures import Provider, registered
+from vbterrier.hosts.ir_measures import Provider, registered_measure
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.rankings import MOST_RANKS
 from vbterrier.measures.target import (
@@ -65,19 +65,19 @@ class Param(ir_measures.ParamInfo):  # type: ignore[misc]
     def coerce(self, name: str, value: Any) -> Any:
         """Return the canonical form of a legal value: 1 and 1.0 are the same alpha."""
         try:
-            made = self._made(value)
+            made = self._cast_value(value)
         except (TypeError, ValueError, OverflowError) as error:
-            raise ParameterError(f"{name}={excerpt(value)}: wanted {self._wanted()}") from error
+            raise ParameterError(f"{name}={excerpt(value)}: wanted {self._requirement()}") from error
         if self.legal and made not in self.legal:
             raise ParameterError(
-                f"{name}={excerpt(value)}: wanted {self._wanted()}.{nearest(str(value), map(str, self.legal))}"
+                f"{name}={excerpt(value)}: wanted {self._requirement()}.{nearest(str(value), map(str, self.legal))}"
             )
         low, high = (-math.inf if self.low is None else self.low), (math.inf if self.high is None else self.high)
         if isinstance(made, (int, float)) and not (math.isfinite(made) and low <= made <= high):
-            raise ParameterError(f"{name}={excerpt(value)}: wanted {self._wanted(too_large=made > high)}")
+            raise ParameterError(f"{name}={excerpt(value)}: wanted {self._requirement(too_large=made > high)}")
         return made
 
-    def _made(self, value: Any) -> Any:
+    def _cast_value(self, value: Any) -> Any:
         if self.dtype is bool or isinstance(value, bool):
             if not (self.dtype is bool and isinstance(value, bool)):
                 raise TypeError
@@ -89,7 +89,7 @@ class Param(ir_measures.ParamInfo):  # type: ignore[misc]
         # -0.0 is 0.0.
         return self.dtype(value) + 0.0 if self.dtype is float else self.dtype(value)
 
-    def _wanted(self, *, too_large: bool = False) -> str:
+    def _requirement(self, *, too_large: bool = False) -> str:
         if self.legal:
             return f"one of {', '.join(map(repr, self.legal))}"
         kind = {str: "text", int: "a whole number", float: "a number", bool: "True or False"}[self.dtype]
@@ -137,7 +137,7 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
         cls.NAME = cls.__qualname__.rpartition(".")[2].removeprefix("_")
 
     @classmethod
-    def range_of(cls, measure: str) -> tuple[float, float]:  # noqa: ARG003 - ranges may depend on parameters
+    def score_range(cls, measure: str) -> tuple[float, float]:  # noqa: ARG003 - ranges may depend on parameters
         """Return the smallest and the largest possible score of a measure of this class, given as text."""
         return cls.RANGE
 
@@ -203,7 +203,7 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
         """Value of each topic of the target, NaN for undefined values; shape (n_topics,)."""
         raise NotImplementedError
 
-    def defined(self, scoring: Scoring) -> dict[str, float]:
+    def defined_values(self, scoring: Scoring) -> dict[str, float]:
         """Value of each topic, with the parameter ``undefined`` applied to topics without a value."""
         values = self.values(scoring)
         missing = np.isnan(values)
@@ -222,7 +222,7 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
         # NaN alone differs from itself.
         return {topic: value for topic, value in pairs if value == value}  # noqa: PLR0124
 
-    def shared(self, *ignored: str) -> Hashable:
+    def shared_key(self, *ignored: str) -> Hashable:
         """Key of the results that this measure shares with measures that differ only in the parameters ``ignored``."""
         return (type(self), self._text(leave_out=ignored))
 
@@ -246,7 +246,7 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
         return self._written
 
     def __reduce__(self) -> tuple[Any, tuple[str, dict[str, Any]]]:
-        return registered, (self.NAME, self.params)
+        return registered_measure, (self.NAME, self.params)
 
     # ir_measures compares and hashes measures by repr; a class that defines __eq__ must define __hash__.
     def __eq__(self, other: object) -> bool:
@@ -275,7 +275,7 @@ def values_by_topic(measures: Iterable[Measure], scoring: Scoring) -> list[tuple
     # Means follow from the computation of variances and standard deviations, of which neither direction is better.
     for measure in sorted(ordered, key=lambda measure: measure.better is not None):
         started = time.perf_counter()
-        values[measure] = measure.defined(scoring)
+        values[measure] = measure.defined_values(scoring)
         if _LOG.isEnabledFor(logging.DEBUG):
             seconds = time.perf_counter() - started
             _LOG.debug("evaluated %s on %s (%.2f s)", measure, printable(scoring.run.name), seconds)

@@ -107,7 +107,7 @@ class _BRBP(OfRBP, Bootstrapped):
     def values(self, scoring: Scoring) -> Floats:
         if self["stat"] not in RBP_BOUNDS:
             return super().values(scoring)
-        judged = scoring.judged(self.cutoff)
+        judged = scoring.judged_top(self.cutoff)
         # Unjudged documents have gain 0 in the metric.
         lower = self.metric.scores(judged, judged.levels, judged.judgments.counts)
         weights = rbp_weights(judged.levels.shape[1], self["p"])

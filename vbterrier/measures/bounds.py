@@ -54,7 +54,7 @@ class _NDCGBound(Measure):
         _ = target.judgments().lookup
 
     def values(self, scoring: Scoring) -> Floats:
-        judged, max_grade = scoring.judged(self.cutoff), self.params.get("max_grade")
+        judged, max_grade = scoring.judged_top(self.cutoff), self.params.get("max_grade")
         if max_grade is None and self["kind"] != "naive":
             raise ParameterError(
                 f"{self}: give the highest grade of the scale, which unjudged documents may have, as "
@@ -85,7 +85,7 @@ class _Unjudged(Measure):
         return True
 
     def values(self, scoring: Scoring) -> Floats:
-        return scoring.judged(self.cutoff).unjudged_share()
+        return scoring.judged_top(self.cutoff).unjudged_share()
 
 
 NDCGBound = _NDCGBound()

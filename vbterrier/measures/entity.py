@@ -18,8 +18,8 @@ from vbterrier.frames.entity_coverage import (
     SIGNAL,
     Oracle,
     at_cutoff,
+    class_indicators,
     core_coverage,
-    is_one_of,
     mean_of_first,
     of_selected,
     rank_correlation,
@@ -55,11 +55,11 @@ class _OfEntities(Measure):
         """The entities of the pool with their relevance statistics."""
         return scoring.target.entity_table(self["rel"])
 
-    def reached(self, scoring: Scoring, *, relevant: bool) -> Floats:
+    def pool_coverage(self, scoring: Scoring, *, relevant: bool) -> Floats:
         """Share of the relevant or of the non-relevant documents that the first k entities reach, shape (n_topics,)."""
 
         def shares() -> Floats:
-            chosen = scoring.target.linked.relevant(self["rel"])
+            chosen = scoring.target.linked_pool.relevant(self["rel"])
             return reached_shares(scoring.selection(), chosen if relevant else ~chosen)
 
         return at_cutoff(scoring.memo(("reached", self["rel"], relevant), shares), self.cutoff)
@@ -83,10 +83,12 @@ class _OfEvidence(_OfEntities):
         key = ("selected OER", self["rel"], self["alpha"], self["tau"])
         return scoring.memo(key, lambda: of_selected(scoring.selection(), self.oer(scoring)))
 
-    def share_of(self, names: tuple[str, ...], scoring: Scoring, k: int | None) -> Floats:
+    def class_share(self, names: tuple[str, ...], scoring: Scoring, k: int | None) -> Floats:
         """Share of the first k entities in the named classes, shape (n_topics,)."""
         key = ("is", names, self["rel"], self["alpha"], self["tau"])
-        evidence = scoring.memo(key, lambda: of_selected(scoring.selection(), is_one_of(self.classes(scoring), names)))
+        evidence = scoring.memo(
+            key, lambda: of_selected(scoring.selection(), class_indicators(self.classes(scoring), names))
+        )
         return self.where_contrasted(mean_of_first(evidence, k), scoring)
 
     def where_contrasted(self, values: Floats, scoring: Scoring) -> Floats:
@@ -119,7 +121,7 @@ class _RelCov(_OfEntities):
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = _COVERAGE
 
     def values(self, scoring: Scoring) -> Floats:
-        return self.reached(scoring, relevant=True)
+        return self.pool_coverage(scoring, relevant=True)
 
 
 class _NonRelCov(_OfEntities):
@@ -139,7 +141,7 @@ class _NonRelCov(_OfEntities):
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = _COVERAGE
 
     def values(self, scoring: Scoring) -> Floats:
-        return self.reached(scoring, relevant=False)
+        return self.pool_coverage(scoring, relevant=False)
 
 
 class _DiscRatio(_OfEntities):
@@ -168,7 +170,7 @@ class _DiscRatio(_OfEntities):
     }
 
     def values(self, scoring: Scoring) -> Floats:
-        relevant, other = (self.reached(scoring, relevant=which) for which in (True, False))
+        relevant, other = (self.pool_coverage(scoring, relevant=which) for which in (True, False))
         return ratio(relevant, other, self.table(scoring).n_other, self.params.get("epsilon"))
 
 
@@ -210,7 +212,7 @@ class _SignalRate(_OfEvidence):
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = {"cutoff": CUTOFF, **_EVIDENCE}
 
     def values(self, scoring: Scoring) -> Floats:
-        return self.share_of(SIGNAL, scoring, self.cutoff)
+        return self.class_share(SIGNAL, scoring, self.cutoff)
 
 
 class _BaitRate(_OfEvidence):
@@ -230,7 +232,7 @@ class _BaitRate(_OfEvidence):
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = {"cutoff": CUTOFF, **_EVIDENCE}
 
     def values(self, scoring: Scoring) -> Floats:
-        return self.share_of(BAIT, scoring, self.cutoff)
+        return self.class_share(BAIT, scoring, self.cutoff)
 
 
 class _TopBait(_OfEvidence):
@@ -253,7 +255,7 @@ class _TopBait(_OfEvidence):
         return 1
 
     def values(self, scoring: Scoring) -> Floats:
-        return self.share_of(BAIT, scoring, 1)
+        return self.class_share(BAIT, scoring, 1)
 
 
 class _OERCorr(_OfEvidence):
@@ -334,7 +336,7 @@ class _OracleCov(_OfEntities):
     def values(self, scoring: Scoring) -> Floats:
         target, k = scoring.target, self.cutoff
         key = ("oracle", self["rel"], scoring.depth)
-        oracle = target.memo(key, lambda: Oracle(target.linked, self["rel"], scoring.depth))
+        oracle = target.memo(key, lambda: Oracle(target.linked_pool, self["rel"], scoring.depth))
         n = oracle.greedy(k)
         if self["exact"]:
             n = target.memo(("exact", self["rel"], k), lambda: oracle.exact(k))

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from vbterrier.errors import InputError, ParameterError, examples, warn
 from vbterrier.frames.contracts import require
-from vbterrier.frames.ids import ids_of, integers_of, require_same_kind
+from vbterrier.frames.ids import column_ids, column_integers, require_same_kind
 from vbterrier.frames.ranking import run_places
 from vbterrier.hosts.ir_measures import ENGINES, JUDGED, NAME, NDEVAL, TO_IR_MEASURES, TREC_EVAL
 from vbterrier.intents.sources import to_diversity, unequal
@@ -39,7 +39,7 @@ _JUDGMENT = ["qid", "docno", "iteration"]
 _HIGHEST = 2**15 - 1
 
 
-def require_ids_of(target: EvaluationTarget) -> None:
+def require_engine_ids(target: EvaluationTarget) -> None:
     """Refuse judgments whose ids external engines would misread."""
     require(target.frame, ("qid", "docno", "label"), "qrels")
     require_no_nul(target.docno, "qrels column 'docno'")
@@ -85,7 +85,7 @@ def has_subtopics(qrels: pd.DataFrame) -> bool:
     return bool(qrels.drop_duplicates(_JUDGMENT).duplicated(["qid", "docno"]).any())
 
 
-def qrels_of(target: EvaluationTarget) -> pd.DataFrame:
+def engine_qrels(target: EvaluationTarget) -> pd.DataFrame:
     """Judgments for external engines, computed at first use."""
     return target.memo("external qrels", partial(_checked_qrels, target))
 
@@ -97,7 +97,7 @@ def _checked_qrels(target: EvaluationTarget) -> pd.DataFrame:
         {
             "qid": _objects(target.qid),
             "docno": _objects(target.docno),
-            "label": integers_of(frame["label"], "qrels column 'label'"),
+            "label": column_integers(frame["label"], "qrels column 'label'"),
             "iteration": frame["iteration"].astype(str).to_numpy() if "iteration" in frame.columns else "0",
         }
     )
@@ -123,7 +123,7 @@ def _checked_qrels(target: EvaluationTarget) -> pd.DataFrame:
     return checked.drop_duplicates(_JUDGMENT, ignore_index=True)
 
 
-def ranking_of(run: Run, depth: int | None = None) -> pd.DataFrame:
+def engine_ranking(run: Run, depth: int | None = None) -> pd.DataFrame:
     """The documents of each topic up to a cutoff, in rank order.
 
     Scores are whole numbers that fall to 1, because engines compare them with 0, the score of documents that were not
@@ -131,12 +131,12 @@ def ranking_of(run: Run, depth: int | None = None) -> pd.DataFrame:
     """
     if depth is None:
         run.refuse_duplicates()
-        rows, starts, sizes = run.ordered()
+        rows, starts, sizes = run.ordered_rows()
         rank = np.arange(len(rows)) - np.repeat(starts, sizes)
         topic, docno = run.topic[rows], run.docno.take(rows)
     else:
         top = run.top(depth)
-        (topic, rank), docno = top.filled, top.docno
+        (topic, rank), docno = top.topic_and_rank, top.docno
     score = np.bincount(topic, minlength=len(run.topics))[topic] - rank
     return pd.DataFrame(
         {"qid": _objects(run.topic_ids.take(topic)), "docno": _objects(docno), "score": score.astype(np.float64)}
@@ -146,7 +146,7 @@ def ranking_of(run: Run, depth: int | None = None) -> pd.DataFrame:
 def by_topic(frame: pd.DataFrame, column: str) -> dict[str, dict[str, Any]]:
     """A column by query and document, as the dictionaries of the engines; ir_measures makes them row by row."""
     qids, docnos, values = (frame[name].tolist() for name in ("qid", "docno", column))
-    starts = ids_of(frame["qid"], column).blocks().tolist()
+    starts = column_ids(frame["qid"], column).blocks().tolist()
     nested: dict[str, dict[str, Any]] = {}
     for start, stop in pairwise([*starts, len(frame)]):
         nested.setdefault(qids[start], {}).update(zip(docnos[start:stop], values[start:stop], strict=True))
@@ -168,10 +168,10 @@ TOPICWISE = (TREC_EVAL, NDEVAL, JUDGED)
 _PACKAGES = {TREC_EVAL: ("pytrec_eval-terrier", "trec_eval 9"), NDEVAL: ("pyndeval", "ndeval")}
 
 
-def engine_of(measure: ir_measures.Measure) -> str:
+def engine_description(measure: ir_measures.Measure) -> str:
     """Package, version and program that evaluate a measure of ir_measures; empty for measures computed here.
 
-    >>> engine_of(ir_measures.nDCG @ 10)
+    >>> engine_description(ir_measures.nDCG @ 10)
     ''
     """
     if is_computed_here(measure):
@@ -225,7 +225,7 @@ def external_values(
         judged = _of_subtopics(target) if diverse else target
         if diverse:
             target.memo("equal intents", partial(_require_equal_intents, group, target))
-        judged.memo("checked ids", partial(require_ids_of, judged))
+        judged.memo("checked ids", partial(require_engine_ids, judged))
         if not warned:
             # Check a run as measures of this package do.
             run_places(run, judged.topics, judged.qid, "qrels")
@@ -233,7 +233,9 @@ def external_values(
             cutoffs = [measure.params.get("cutoff") for measure in group]
             run.top(None if None in cutoffs else max(cutoffs)).warn_of_ties(run.name)
         if diverse:
-            yield from _diversity_values(group, judged, qrels_of(judged), ranking_of(ranking, _looked_at(group)))
+            yield from _diversity_values(
+                group, judged, engine_qrels(judged), engine_ranking(ranking, _looked_at(group))
+            )
         else:
             yield from _adhoc_values(group, judged, ranking)
 
@@ -241,7 +243,7 @@ def external_values(
 def _adhoc_values(
     measures: Sequence[ir_measures.Measure], target: EvaluationTarget, run: Run
 ) -> Iterator[tuple[str, ir_measures.Measure, float]]:
-    of_subtopics = not judges_once(target) and has_subtopics(qrels_of(target))
+    of_subtopics = not judges_once(target) and has_subtopics(engine_qrels(target))
     if of_subtopics:
         warn(
             f"{', '.join(map(str, measures))}: the qrels judge documents once a subtopic, and only the last one "
@@ -259,19 +261,19 @@ def _adhoc_values(
     of_first = [measure for measure in others if is_of_first(measure)]
     whole = [measure for measure in others if measure not in of_first and measure not in sampled]
     if sampled:
-        raw = integers_of(target.frame["label"], "qrels column 'label'")
-        yield from _external_values(sampled, target, qrels_of(target).assign(label=raw), ranking_of(run))
+        raw = column_integers(target.frame["label"], "qrels column 'label'")
+        yield from _external_values(sampled, target, engine_qrels(target).assign(label=raw), engine_ranking(run))
     if of_first:
-        labels = target.memo("labels by topic", partial(by_topic, qrels_of(target), "label"))
-        ranking = ranking_of(run, max(measure["cutoff"] for measure in of_first))
+        labels = target.memo("labels by topic", partial(by_topic, engine_qrels(target), "label"))
+        ranking = engine_ranking(run, max(measure["cutoff"] for measure in of_first))
         yield from _external_values(of_first, target, labels, by_topic(ranking, "score"))
     if whole:
-        yield from _external_values(whole, target, qrels_of(target), ranking_of(run))
+        yield from _external_values(whole, target, engine_qrels(target), engine_ranking(run))
 
 
 def _last_labels(target: EvaluationTarget) -> Judgments:
     """The last label of each document over all subtopics, as engines read them."""
-    return Judgments(qrels_of(target).groupby(["qid", "docno"], sort=False)["label"].last().reset_index())
+    return Judgments(engine_qrels(target).groupby(["qid", "docno"], sort=False)["label"].last().reset_index())
 
 
 def _diversity_values(
@@ -379,7 +381,7 @@ def _with_ir_measures_names(data: Any) -> Any:
     return data.rename(columns=TO_IR_MEASURES) if isinstance(data, pd.DataFrame) else data
 
 
-def mean_of(measure: ir_measures.Measure, values: Any) -> float:
+def aggregate_values(measure: ir_measures.Measure, values: Any) -> float:
     """Aggregate values as a measure defines it: a mean, or a sum of counts."""
     aggregator = measure.aggregator()
     for value in values:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from vbterrier.errors import InputError, ParameterError, warn
-from vbterrier.frames.named import named
+from vbterrier.frames.named import named_frame
 from vbterrier.frames.ranking import places
 from vbterrier.hosts.ir_measures import TO_IR_MEASURES
 from vbterrier.intents.coverage import JUDGED, Coverage, Intents, Tags, cover
 from vbterrier.intents.parts import PART_GAINS, PARTS, READINGS, SPLIT, TOGETHER, split_parts, tags_of_parts
-from vbterrier.intents.similarities import neighbours_of
+from vbterrier.intents.similarities import neighbour_pairs
 from vbterrier.intents.sources import from_diversity, from_run
 from vbterrier.intents.taggers import MANY_TIED
 from vbterrier.kernels import vb
@@ -100,7 +100,7 @@ class CandidateMeasure(Measure):
 
     def values(self, scoring: Scoring) -> Floats:
         """The value of each topic, NaN for topics without intents."""
-        if self["intents"] and self["undefined"] != "raise" and not len(self._named(scoring)):
+        if self["intents"] and self["undefined"] != "raise" and not len(self._named_intents(scoring)):
             # A batch of topics without intents.
             return np.full(len(scoring.target.topics), np.nan)
         here = places(scoring.target.topics, self.coverage(scoring).intents.topics)
@@ -130,16 +130,16 @@ class CandidateMeasure(Measure):
             ),
         )
 
-        def joined(tags: pd.DataFrame) -> pd.DataFrame:
+        def tags_with_parts(tags: pd.DataFrame) -> pd.DataFrame:
             return tags_of_parts(whole, tags, gain=reading) if has_parts and reading in PART_GAINS else tags
 
         # The column entity_id of the run has the tags; subtopics of diversity qrels have their own.
         there = "entity_id" in scoring.run.frame.columns or not len(scoring.run)
         has_tags = self["tags"] or scoring.target.tags is not None
         if there and not has_tags and (own_tags is None or self["intents"]):
-            tags = Tags(joined(from_run(scoring.run)), pooled=False, name="run")
+            tags = Tags(tags_with_parts(from_run(scoring.run)), pooled=False, name="run")
         else:
-            tags = scoring.target.memo(("tags", self.sources), lambda: self._tags(scoring, own_tags, joined))
+            tags = scoring.target.memo(("tags", self.sources), lambda: self._tags(scoring, own_tags, tags_with_parts))
         covered = cover(scoring.run, intents, tags, scoring.depth, nil=self._nil)
         if covered.ties.tied > MANY_TIED:
             warn(
@@ -172,7 +172,7 @@ class CandidateMeasure(Measure):
 
     def _intents(self, scoring: Scoring, intents: pd.DataFrame | None) -> pd.DataFrame:
         if self["intents"]:
-            intents = self._named(scoring)
+            intents = self._named_intents(scoring)
             if not len(intents):
                 raise InputError(
                     f"{self}: intents={self['intents']!r} have none of the topics {scoring.target.topics[:3]}"
@@ -186,15 +186,15 @@ class CandidateMeasure(Measure):
             )
         return intents
 
-    def _named(self, scoring: Scoring) -> pd.DataFrame:
-        frame = named("intents", self["intents"])
+    def _named_intents(self, scoring: Scoring) -> pd.DataFrame:
+        frame = named_frame("intents", self["intents"])
         return frame[frame["qid"].astype(str).isin(scoring.target.topics)]
 
     def _tags(
         self, scoring: Scoring, judgments: pd.DataFrame | None, joined: Callable[[pd.DataFrame], pd.DataFrame]
     ) -> Tags:
         if self["tags"]:
-            return Tags(joined(named("tags", self["tags"])))
+            return Tags(joined(named_frame("tags", self["tags"])))
         if scoring.target.tags is not None:
             return Tags(joined(scoring.target.tags))
         if judgments is None:
@@ -218,7 +218,9 @@ class IntentMeasure(CandidateMeasure):
         coverage, name, neighbours = self.coverage(scoring), self["similarities"], None
         if name:
             key = ("neighbours", self.sources, name)
-            neighbours = scoring.target.memo(key, lambda: neighbours_of(named("similarities", name), coverage.intents))
+            neighbours = scoring.target.memo(
+                key, lambda: neighbour_pairs(named_frame("similarities", name), coverage.intents)
+            )
         return coverage, coverage.gain(self.cutoff, self["gain"], neighbours)
 
     def check(self) -> None:
@@ -317,7 +319,7 @@ class _VB(IntentMeasure):
     }
 
     @classmethod
-    def range_of(cls, measure: str) -> tuple[float, float]:
+    def score_range(cls, measure: str) -> tuple[float, float]:
         """Return ``((1 - sqrt(1 + alpha^2))/2, 1)``."""
         match = re.search(r"alpha=([\d.e+-]+)", measure)
         return (1 - (1 + float(match[1] if match else 1.0) ** 2) ** 0.5) / 2, 1.0

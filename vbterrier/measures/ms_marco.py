@@ -49,7 +49,7 @@ class _MarcoRR(Measure):
 
     def values(self, scoring: Scoring) -> Floats:
         # Checks of ids, and warnings of runs without any judged document.
-        judgments = scoring.judged(scoring.depth).judgments
+        judgments = scoring.judged_top(scoring.depth).judgments
         ranks = judgments.judged_ranks(scoring.run, scoring.run.ranks_by_docno())
         relevant = (judgments.grades >= self["rel"])[ranks.level] & (ranks.rank < (self.cutoff or np.inf))
         return classic.reciprocal_rank(ranks.topic, ranks.rank, relevant, len(judgments.topics))

@@ -31,7 +31,7 @@ class NoveltyMeasure(CandidateMeasure):
     RANGE = (0.0, 1.0)
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = {"cutoff": CUTOFF, "alpha": _ALPHA, **SOURCES}
 
-    def discounted(self, coverage: Coverage, discount: Floats) -> Floats:
+    def discounted_gains(self, coverage: Coverage, discount: Floats) -> Floats:
         """``Σ_i π_i Σ_r d_r w_ir Π_{j<r} (1 - α w_ij)`` of each topic; ``discount``: d of each rank, shape (k,)."""
         intents, seen = coverage.intents, coverage.rank < len(discount)
         intent, rank, weight = coverage.intent[seen], coverage.rank[seen], coverage.weight[seen]
@@ -67,7 +67,7 @@ class _WeightedERRIA(NoveltyMeasure):
     def per_topic(self, scoring: Scoring) -> Floats:
         """Value of each topic with intents, in the order of the intents."""
         k = self.required_cutoff
-        total = self.discounted(self.coverage(scoring), 1.0 / np.arange(1.0, k + 1))
+        total = self.discounted_gains(self.coverage(scoring), 1.0 / np.arange(1.0, k + 1))
         return total / novelty.reciprocal_norm(k, self["alpha"])
 
 
@@ -92,7 +92,7 @@ class _WeightedAlphaNDCG(NoveltyMeasure):
     def per_topic(self, scoring: Scoring) -> Floats:
         """Value of each topic with intents, in the order of the intents."""
         coverage = self.coverage(scoring)
-        gain = self.discounted(coverage, discounts(self.required_cutoff))
+        gain = self.discounted_gains(coverage, discounts(self.required_cutoff))
         _require_pool(self, coverage)
         key = ("ideal", self.sources, self["alpha"], self.cutoff)
         ideal = scoring.target.memo(key, lambda: self._ideal(coverage))
@@ -142,7 +142,7 @@ class _WeightedNRBP(NoveltyMeasure):
     def per_topic(self, scoring: Scoring) -> Floats:
         """Value of each topic with intents, in the order of the intents."""
         coverage, beta = self.coverage(scoring), self["beta"]
-        total = self.discounted(coverage, beta ** np.arange(_n_ranks(coverage, self.cutoff)))
+        total = self.discounted_gains(coverage, beta ** np.arange(_n_ranks(coverage, self.cutoff)))
         return np.asarray(total * (1 - (1 - self["alpha"]) * beta))
 
 

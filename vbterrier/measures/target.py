@@ -19,7 +19,7 @@ from vbterrier.frames.ids import (
     FEW_ROWS,
     MANY_ROWS,
     Ids,
-    keys_of,
+    column_keys,
     lazy_ids,
     near_matches,
     require_same_kind,
@@ -30,7 +30,7 @@ from vbterrier.frames.linked_pool import LinkedPool
 from vbterrier.frames.pool_links import COLUMNS
 from vbterrier.frames.ranking import own_queries, text_of_own_queries
 from vbterrier.intents.coverage import Coverage
-from vbterrier.intents.sources import Iterations, iterations_of, names_subtopics, subtopic_gaps
+from vbterrier.intents.sources import Iterations, iteration_codes, names_subtopics, subtopic_gaps
 from vbterrier.kernels import rankings
 from vbterrier.remedies import ALL_TOPICS, COMMON_TOPICS, SUBTOPICS
 from vbterrier.unjudged.model import is_identified
@@ -124,7 +124,7 @@ class EvaluationTarget:
     @cached_property
     def docno(self) -> Ids:
         """The column docno of the frame."""
-        return keys_of(self.frame["docno"], "qrels column 'docno'")
+        return column_keys(self.frame["docno"], "qrels column 'docno'")
 
     @cached_property
     def first_judged(self) -> Ids:
@@ -167,7 +167,7 @@ class EvaluationTarget:
     @cached_property
     def iterations(self) -> Iterations:
         """The queries and iterations of diversity judgments."""
-        return iterations_of(self.frame, qid=self.qid)
+        return iteration_codes(self.frame, qid=self.qid)
 
     def judgments(self, *, drop_negative: bool = False) -> Judgments:
         """The frame as judgments."""
@@ -179,7 +179,7 @@ class EvaluationTarget:
         return judgments
 
     @cached_property
-    def linked(self) -> LinkedPool:
+    def linked_pool(self) -> LinkedPool:
         """The frame as a linked pool; another frame than a K frame is an error."""
         if self.pool is not None:
             return self.pool
@@ -193,7 +193,7 @@ class EvaluationTarget:
 
     def entity_table(self, rel: int) -> EntityTable:
         """The entities of the linked pool with their relevance statistics."""
-        return self.memo(("entities", rel), lambda: EntityTable(self.linked, rel))
+        return self.memo(("entities", rel), lambda: EntityTable(self.linked_pool, rel))
 
 
 class Scoring(Memo):
@@ -209,7 +209,7 @@ class Scoring(Memo):
         super().__init__()
         self.target, self.run, self.depth, self.models = target, run, depth, models or {}
 
-    def judged(self, cutoff: int | None, *, drop_negative: bool = False) -> JudgedTop:
+    def judged_top(self, cutoff: int | None, *, drop_negative: bool = False) -> JudgedTop:
         """The documents up to a cutoff with their judgments."""
         whole, cut = ("judged", drop_negative), ("cut", drop_negative, cutoff)
         if whole not in self.kept:
@@ -235,7 +235,7 @@ class Scoring(Memo):
 
     def selection(self) -> Selection:
         """The run as a run of entities over the linked pool."""
-        pool, run = self.target.linked, self.run
+        pool, run = self.target.linked_pool, self.run
         # Pools hold all ids as text.
         if self.target.pool is None:
             require_same_kind(self.target.qid, run.topic_ids, "qrels column 'qid'", f"{run.name} column 'qid'")
@@ -304,8 +304,8 @@ def _first_few(measures: Sequence[ir_measures.Measure], n: int = 3) -> str:
 def _topics_remedy() -> str:
     """Remedies for runs with different topics, as the interface in use has them."""
     ways = {
-        COMMON_TOPICS.offered(): "only those that all runs have",
-        ALL_TOPICS.offered(): "missing topics score 0",
+        COMMON_TOPICS.available_text(): "only those that all runs have",
+        ALL_TOPICS.available_text(): "missing topics score 0",
     }
     offered = [f"{text} ({effect})" for text, effect in ways.items() if text]
     return f"ask for {' or '.join(offered)}" if offered else "give runs of the same topics"
@@ -333,7 +333,7 @@ def restricted_target(target: EvaluationTarget, runs: Mapping[str, Run], on_topi
     return target.only(common)
 
 
-def aligned(
+def align_topics(
     judged: EvaluationTarget, runs: Mapping[str, Run], on_topics: str, *, warns: bool = True
 ) -> tuple[EvaluationTarget, dict[str, Run]]:
     """Return the target with the topics to average over, and the runs on them; ``warns`` of runs that do not fit it."""

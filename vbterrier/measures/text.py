@@ -91,8 +91,8 @@ def require_proportional(measures: Iterable[str | ir_measures.Measure]) -> None:
         is_linear = str(measure.params.get("dcg", "log2")) == "log2" and "gains" not in measure.params
         if "rel" not in measure.params and not (measure.NAME in _PROPORTIONAL and is_linear):
             raise ParameterError(
-                f"{measure}: is not proportional to ratings, which {UNIT.offered() or 'unit='} counts in steps; use "
-                "nDCG, BNDCG or ENDCG, or say from how many steps a document is relevant, as P(rel=2)@5"
+                f"{measure}: is not proportional to ratings, which {UNIT.available_text() or 'unit='} counts in steps; "
+                "use nDCG, BNDCG or ENDCG, or say from how many steps a document is relevant, as P(rel=2)@5"
             )
 
 

@@ -189,9 +189,9 @@ class Bootstrapped(UnjudgedMeasure):
 
     def distribution(self, scoring: Scoring) -> BootstrapDistribution:
         """The distribution that all statistics with the same process and cutoff share."""
-        key = self.shared("stat", "level")
+        key = self.shared_key("stat", "level")
         if key not in scoring.kept:
-            judged = scoring.judged(self.cutoff, drop_negative=self.process.drops_negative)
+            judged = scoring.judged_top(self.cutoff, drop_negative=self.process.drops_negative)
             scoring.kept[key] = BootstrapDistribution(judged, self.process, self.metric)
         distribution: BootstrapDistribution = scoring.kept[key]
         return distribution
@@ -223,20 +223,20 @@ class Estimated(UnjudgedMeasure):
                 f"one, or name one, as {self.NAME}(model='mine') after "
                 "vbterrier.unjudged.fit(runs, qrels).register('mine')"
             )
-        key = (self.shared("stat", "level"), model.digest)
+        key = (self.shared_key("stat", "level"), model.digest)
         if key not in scoring.kept:
-            judged, (n_draws, seed) = scoring.judged(self.cutoff), (self["n_draws"], self["seed"])
+            judged, (n_draws, seed) = scoring.judged_top(self.cutoff), (self["n_draws"], self["seed"])
             scoring.kept[key] = model.distribution(judged, self.metric, n_draws=n_draws, seed=seed, name=name)
         distributions: ScoreDistributions = scoring.kept[key]
         return distributions
 
 
-def variance_of(measure: ir_measures.Measure) -> ir_measures.Measure | None:
+def variance_measure(measure: ir_measures.Measure) -> ir_measures.Measure | None:
     """The variance over unjudged documents, by topic, that belongs to a bootstrapped mean."""
     return measure(stat=VARIANCE_PART) if isinstance(measure, UnjudgedMeasure) and measure["stat"] == "mean" else None
 
 
-def models_of(
+def evidence_models(
     measures: Iterable[ir_measures.Measure],
     runs: Mapping[str, Run],
     target: EvaluationTarget,

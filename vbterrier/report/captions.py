@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vbterrier.errors import InputError, ParameterError, examples, excerpt, nearest, printable
-from vbterrier.evaluate.verdicts import better, counted, parsed
-from vbterrier.frames.contracts import frame_of, require
-from vbterrier.frames.ids import ids_of, integers_of
+from vbterrier.evaluate.verdicts import better, count_range_text, measure_from_name
+from vbterrier.frames.contracts import pandas_frame, require
+from vbterrier.frames.ids import column_ids, column_integers
 from vbterrier.measures.base import Measure
-from vbterrier.measures.external import engine_of
+from vbterrier.measures.external import engine_description
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -27,12 +27,12 @@ _DATA = ("intents", "tags")
 _HIDDEN = ("alpha", "tau", "prior")
 
 
-def intervals_of(data: Any) -> pd.DataFrame:
+def valid_intervals(data: Any) -> pd.DataFrame:
     """Validate a C frame; NaN is valid for values and intervals that do not exist.
 
     If the frame has a column ``mean``, over replicas, the value is that mean and ``replicated`` is True.
     """
-    frame = frame_of(data, "intervals")
+    frame = pandas_frame(data, "intervals")
     require(frame, INTERVALS, "intervals")
     checked = frame[list(INTERVALS)].reset_index(drop=True)
     for columns, read in ((("name", "measure", "method"), texts), (("value", "low", "high", "level"), reals)):
@@ -42,7 +42,7 @@ def intervals_of(data: Any) -> pd.DataFrame:
     checked["replicated"] = ~np.isnan(mean)
     checked["value"] = np.where(checked["replicated"], mean, checked["value"])
     for column in ("n_qids", "n_resamples"):
-        checked[column] = integers_of(checked[column], f"intervals column {column!r}")
+        checked[column] = column_integers(checked[column], f"intervals column {column!r}")
     bad = (checked["low"].isna() != checked["high"].isna()) | (checked["low"] > checked["high"])
     _refuse(checked, bad, "has the interval {low:g} to {high:g}; wanted two ends in order, or NaN for both")
     odd = checked["low"].notna() & ~checked["level"].between(0, 1, inclusive="neither")
@@ -61,7 +61,7 @@ def _refuse(frame: pd.DataFrame, bad: pd.Series[Any], why: str) -> None:
 
 def texts(column: pd.Series[Any], where: str) -> list[str]:
     """Return a column of names as text; refuse missing names and numbers that are not integers."""
-    names: list[str] = ids_of(column, where).text.to_pylist()
+    names: list[str] = column_ids(column, where).text.to_pylist()
     return names
 
 
@@ -107,7 +107,7 @@ def short(measures: Sequence[str]) -> tuple[list[str], str]:
     >>> short(["ES(intents='demo')@5", "VB(intents='demo')@5"])
     (['ES@5', 'VB@5'], "intents 'demo'")
     """
-    read = [parsed(text) for text in measures]
+    read = [measure_from_name(text) for text in measures]
     values = {name: {parameter(one, name) for one in read} for name in _DATA}
     shared = [name for name, of in values.items() if len(of) == 1 and not of & {None, ""}]
     shared_text = ", ".join(f"{name} {parameter(read[0], name)!r}" for name in shared)
@@ -128,10 +128,10 @@ def provenance(intervals: pd.DataFrame) -> str:
     if replicated.any():
         of = "" if replicated.all() else " of " + " and ".join(intervals.loc[replicated, "method"].unique())
         points = [f"points{of}: mean over replicas"]
-    return "; ".join([counted(intervals["n_qids"], "topic"), *points, *interval_texts])
+    return "; ".join([count_range_text(intervals["n_qids"], "topic"), *points, *interval_texts])
 
 
-def methods_of(frame: pd.DataFrame) -> str:
+def interval_methods(frame: pd.DataFrame) -> str:
     """The methods of intervals, those of scores that are equal on all topics last."""
     methods = frame["method"].astype(str).drop_duplicates()
     return " and ".join(sorted(methods, key=lambda method: "bounded" in method))
@@ -141,7 +141,7 @@ def origin(frame: pd.DataFrame) -> str:
     """Part of a caption: measures, topics, methods, draws and seed, as far as the frame has these columns."""
     parts = [str(value) for column in ("measure", "method") if column in frame for value in frame[column].unique()]
     if "n_qids" in frame:
-        parts.insert(min(1, len(parts)), counted(frame["n_qids"], "topic"))
+        parts.insert(min(1, len(parts)), count_range_text(frame["n_qids"], "topic"))
     if {"n_draws", "seed"} <= set(frame):
         drawn = frame[["n_draws", "seed"]].drop_duplicates().to_numpy().tolist()
         parts += [f"{n_draws:,} draws, seed {seed}" for n_draws, seed in drawn]
@@ -164,14 +164,14 @@ def measures_sentence(what: str, measures: Iterable[str], *, computed: bool = Tr
     ['Means over 50 topics: VB@10, nDCG@10.', 'Cutoff at rank 10; VB@10: alpha = 1.']
     """
     names = list(dict.fromkeys(map(printable, measures)))
-    parsed_measures = {name: measure for name in names if (measure := parsed(name)) is not None}
+    parsed_measures = {name: measure for name in names if (measure := measure_from_name(name)) is not None}
     cuts = sorted(
         {cutoff for measure in parsed_measures.values() if (cutoff := measure.params.get("cutoff")) is not None}
     )
     settings = [f"Cutoff at rank{'s' * (len(cuts) > 1)} {' and '.join(map(str, cuts))}"] if cuts else []
     by_setting: dict[str, list[str]] = {}
     for name, measure in parsed_measures.items():
-        if computed and (engine := engines_of([name])):
+        if computed and (engine := engine_versions([name])):
             by_setting.setdefault(f"computed by {engine}", []).append(name)
         for setting in _HIDDEN:
             if setting in type(measure).SUPPORTED_PARAMS and f"{setting}=" not in str(measure):
@@ -183,10 +183,10 @@ def measures_sentence(what: str, measures: Iterable[str], *, computed: bool = Tr
     return [f"{what}: {', '.join(names)}.", *([f"{'; '.join(settings)}."] if settings else [])]
 
 
-def engines_of(measures: Iterable[str]) -> str:
+def engine_versions(measures: Iterable[str]) -> str:
     """Return the packages that evaluate measures of ir_measures, with versions; empty if this package does."""
-    parsed_measures = [of_text for measure in measures if (of_text := parsed(measure)) is not None]
-    engines = [engine_of(measure) for measure in parsed_measures if not isinstance(measure, Measure)]
+    parsed_measures = [of_text for measure in measures if (of_text := measure_from_name(measure)) is not None]
+    engines = [engine_description(measure) for measure in parsed_measures if not isinstance(measure, Measure)]
     return ", ".join(filter(None, dict.fromkeys(engines)))
 
 

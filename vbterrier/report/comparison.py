@@ -11,12 +11,12 @@ import pandas as pd
 from vbterrier.errors import ParameterError, choice, examples, nearest, printable
 from vbterrier.evaluate.comparison import corrected_over
 from vbterrier.evaluate.intent_notes import GUESSES
-from vbterrier.evaluate.verdicts import FLAGGED, counted
+from vbterrier.evaluate.verdicts import FLAGGED, count_range_text
 from vbterrier.frames.answer import MARKS
 from vbterrier.report import latex
-from vbterrier.report.captions import best_rows, measures_sentence, methods_of
+from vbterrier.report.captions import best_rows, interval_methods, measures_sentence
 from vbterrier.report.latex import MOST, brackets, by_measure, fixed_number
-from vbterrier.report.tables import PAPERS, escaped, interval_texts, joined_ends, rendered, with_caption
+from vbterrier.report.tables import PAPERS, escape_for_style, format_table, interval_texts, joined_ends, with_caption
 from vbterrier.stats.noninferiority import FAIL, UNKNOWN
 
 if TYPE_CHECKING:
@@ -42,11 +42,11 @@ GATE_FORMATS = ("table", "markdown", "json", "junit")
 def comparison_caption(result: Comparison) -> list[str]:
     """Caption of a table of means: topics, intervals, tests, marks and suspect runs."""
     systems, mean = result.systems, result.systems.iloc[0]
-    what = f"Means over {counted(systems['n_qids'], 'topic')}"
+    what = f"Means over {count_range_text(systems['n_qids'], 'topic')}"
     sentences = measures_sentence(what, systems["measure"].unique(), computed=_are_computed(result))
     n_resamples = int(systems["n_resamples"].max())
     drawn = f", {n_resamples} resamples" if n_resamples else ""
-    sentences.append(f"Intervals, {100 * mean['level']:g}%: {methods_of(systems)}{drawn}, seed {mean['seed']}.")
+    sentences.append(f"Intervals, {100 * mean['level']:g}%: {interval_methods(systems)}{drawn}, seed {mean['seed']}.")
     if best_rows(systems).any():
         sentences.append("The best mean of a measure is bold.")
     test = result.pairs["test"].iloc[0]
@@ -85,7 +85,8 @@ def _mark_notes(result: Comparison) -> Iterator[str]:
         if row["flag"]:
             yield f"{FLAGGED} {row['name']} {row['flag']}; differences may not reflect its quality"
         elif not pd.isna(row["n_missing"]) and row["n_missing"]:
-            yield f"{row['name']} retrieved nothing for {counted(row['n_missing'], 'topic')}, scored as empty rankings"
+            topics = count_range_text(row["n_missing"], "topic")
+            yield f"{row['name']} retrieved nothing for {topics}, scored as empty rankings"
 
 
 def pairs_caption(result: Comparison, pairs: pd.DataFrame | None = None) -> list[str]:
@@ -93,11 +94,11 @@ def pairs_caption(result: Comparison, pairs: pd.DataFrame | None = None) -> list
     pairs = result.pairs if pairs is None else pairs
     one = pairs.iloc[0]
     drawn = f"{one['n_resamples']} resamples, " if one["n_resamples"] else ""
-    what = f"Differences of systems over {counted(pairs['n_qids'], 'topic')}"
+    what = f"Differences of systems over {count_range_text(pairs['n_qids'], 'topic')}"
     return [
         *measures_sentence(what, pairs["measure"].unique(), computed=_are_computed(result)),
         f"Test: {one['test']}; {corrected_over(pairs)}; level {result.alpha:g}.",
-        f"Intervals, {100 * one['level']:g}%: {methods_of(pairs)}; {drawn}seed {one['seed']}.",
+        f"Intervals, {100 * one['level']:g}%: {interval_methods(pairs)}; {drawn}seed {one['seed']}.",
         *(f"{line}." for line in _pair_notes(result)),
     ]
 
@@ -131,17 +132,17 @@ def comparison_report(
         return compact_table(result, style, **options)
     means = result.systems.merge(result.flags.drop(columns="n_qids"), on=["name", "measure"], how="left", sort=False)
     if style == "csv":
-        return rendered(means if systems else with_segments(result.pairs, result.segments), style)
+        return format_table(means if systems else with_segments(result.pairs, result.segments), style)
     if style == "json":
         frames = {"systems": means, "pairs": result.pairs, "flags": result.flags}
         frames |= {"segments": result.segments} if len(result.segments) else {}
-        parts: dict[str, Any] = {name: json.loads(rendered(frame, style)) for name, frame in frames.items()}
+        parts: dict[str, Any] = {name: json.loads(format_table(frame, style)) for name, frame in frames.items()}
         parts["caveats"] = [one._asdict() for one in result.answer().caveats]
         return json.dumps({"verdict": verdicts(result), **parts}, indent=2, ensure_ascii=False)
     if style in PAPERS:
         return "\n\n".join(_for_papers(result, means, style))
     shown = (_systems(result, means), ("missing", "topics")), (_pairs(result), ("won/lost/tied", "effect"))
-    tables = (rendered(table, style, drop=drop).strip("\n") for table, drop in shown)
+    tables = (format_table(table, style, drop=drop).strip("\n") for table, drop in shown)
     return "\n\n".join([*tables, *_segments(result, style), "\n".join(_notes(result))])
 
 
@@ -163,7 +164,7 @@ def _segments(result: Comparison, style: str) -> Iterator[str]:
     if len(result.segments):
         n_parts = result.segments["segment"].nunique()
         yield f"Segments of queries; p and intervals are corrected for {n_parts} segments, too."
-        yield rendered(segment_rows(result.segments), style).strip("\n")
+        yield format_table(segment_rows(result.segments), style).strip("\n")
 
 
 def _for_papers(result: Comparison, means: pd.DataFrame, style: str) -> Iterator[str]:
@@ -174,9 +175,9 @@ def _for_papers(result: Comparison, means: pd.DataFrame, style: str) -> Iterator
         yield with_caption(_wide(result, best), style, caption, label)
     else:
         bold = [(int(row), "mean") for row in best[best].index]
-        yield rendered(_systems(result, means), style, caption=caption, label=label, bold=bold)
+        yield format_table(_systems(result, means), style, caption=caption, label=label, bold=bold)
     if style != "latex":
-        yield rendered(_pairs(result), style, caption=pairs_caption(result))
+        yield format_table(_pairs(result), style, caption=pairs_caption(result))
         yield from _segments(result, style)
         return
     # A table for each measure: together they are too wide for a page.
@@ -185,7 +186,7 @@ def _for_papers(result: Comparison, means: pd.DataFrame, style: str) -> Iterator
         shown = table.drop(columns="measure")
         shown.columns = pd.Index([_SHORT.get(name, name).replace(" - ", " − ") for name in map(str, shown.columns)])
         sentences = [*pairs_caption(result, result.pairs[result.pairs["measure"] == measure]), _SHORT_NOTE]
-        yield rendered(shown, "latex", caption=sentences, label=f"tab:pairs-{number}")
+        yield format_table(shown, "latex", caption=sentences, label=f"tab:pairs-{number}")
     yield from _segments(result, style)
 
 
@@ -255,7 +256,7 @@ def compact_table(
         means = of_measure["value"].map(lambda value: "" if pd.isna(value) else fixed_number(value, 3))
         wide[measure] = (means + " " + of_measure["mark"].fillna("")).str.rstrip().to_numpy()
         bold += [(row, str(measure)) for row, best in enumerate(of_measure["best"].eq(True)) if best]
-    text = rendered(wide, style, caption=caption, label="tab:means", bold=bold)
+    text = format_table(wide, style, caption=caption, label="tab:means", bold=bold)
     return "\n".join([text, *map(printable, caption)]) if style == "table" else text
 
 
@@ -266,7 +267,7 @@ def _compact_caption(result: Comparison, style: str, beside: Scores | None) -> l
     """Caption of a compact table: topics and measures, the test and its marks, and columns without a test."""
     tested = list(result.systems["measure"].unique())
     sentences = measures_sentence(
-        f"Means over {counted(result.systems['n_qids'], 'topic')}", tested, computed=_are_computed(result)
+        f"Means over {count_range_text(result.systems['n_qids'], 'topic')}", tested, computed=_are_computed(result)
     )
     test = f"{result.pairs['test'].iloc[0]}, {corrected_over(result.pairs)}, at the level {result.alpha:g}"
     mark = "Systems that share a letter do not differ significantly"
@@ -352,12 +353,13 @@ def _notes(result: Comparison) -> Iterator[str]:
     one = result.pairs.iloc[0]
     by_measure = result.pairs.drop_duplicates("measure")
     topics = ", ".join(
-        f"{measure}: {counted(n, 'topic')}" for measure, n in by_measure[["measure", "n_qids"]].to_numpy().tolist()
+        f"{measure}: {count_range_text(n, 'topic')}"
+        for measure, n in by_measure[["measure", "n_qids"]].to_numpy().tolist()
     )
     n_resamples = max(one["n_resamples"], int(result.systems["n_resamples"].max()))
     drawn = f"{n_resamples} resamples, " if n_resamples else ""
     yield f"{topics}; test: {one['test']}; {corrected_over(result.pairs)}"
-    means, differences = methods_of(result.systems), methods_of(result.pairs)
+    means, differences = interval_methods(result.systems), interval_methods(result.pairs)
     yield f"intervals: of means, {means}; of differences, {differences}; {drawn}seed {one['seed']}"
     yield from _pair_notes(result)
     yield from _mark_notes(result)
@@ -378,33 +380,36 @@ def gate_report(result: ReleaseGate, style: str) -> str:
     choice("format", style, GATE_FORMATS)
     if style == "json":
         names = ("pairs", "segments", "queries", "rankings", "judge", "excluded")
-        parts = {name: json.loads(rendered(getattr(result, name), style)) for name in names}
+        parts = {name: json.loads(format_table(getattr(result, name), style)) for name in names}
         head = {"decision": result.decision, "exit_code": result.exit_code, "answer": result.answer().record()}
         return json.dumps({**head, **parts}, indent=2, ensure_ascii=False)
     if style == "junit":
         return _junit(result)
-    blocks = [rendered(_gate_rows(result.pairs), style)]
+    blocks = [format_table(_gate_rows(result.pairs), style)]
     blocks += _of_sampling(result, style)
     if len(worst := _worst_rows(result)):
-        blocks += ["Queries that lose most, and the grades of both rankings (? unjudged):", rendered(worst, style)]
+        blocks += ["Queries that lose most, and the grades of both rankings (? unjudged):", format_table(worst, style)]
     if len(result.judge):
         columns = [name for name in ("qid", "docno", "reason") if name in result.judge.columns]
         listed = result.judge[columns].head(_JUDGED if style == "table" else len(result.judge))
-        blocks += ["Judge next, in this order:", rendered(listed, style)]
+        blocks += ["Judge next, in this order:", format_table(listed, style)]
         if len(listed) < len(result.judge):
             blocks.append(f"{len(result.judge) - len(listed)} more documents: --judge FILE writes all.")
     one = result.pairs.iloc[0]
     corrected = f", corrected for {one['n_tests']} baselines" if one["n_tests"] > 1 else ""
     if len(result.segments):
-        corrected += f", segments for {counted(result.segments['n_tests'].iloc[0], 'test')}"
+        corrected += f", segments for {count_range_text(result.segments['n_tests'].iloc[0], 'test')}"
     looks = f", look {one['look']}" if not pd.isna(one["look"]) else ""
     drawn = f", {one['n_resamples']} draws, seed {one['seed']}" if "bounded" in one["method"] else ""
     notes = f"Limits: {one['method']}{corrected}{looks}{drawn}. unjudged: documents of the new run / of the baseline."
-    blocks.append(escaped(notes, style))
+    blocks.append(escape_for_style(notes, style))
     if style == "markdown":
         answer = result.answer()
-        above = [f"## {MARKS[result.decision]} {escaped(answer.verdict, style)}", escaped(answer.reason, style)]
-        below = [f"- {escaped(one.line(), style)}" for one in answer.caveats]
+        above = [
+            f"## {MARKS[result.decision]} {escape_for_style(answer.verdict, style)}",
+            escape_for_style(answer.reason, style),
+        ]
+        below = [f"- {escape_for_style(one.line(), style)}" for one in answer.caveats]
         following = [f"Next: `{printable(answer.next)}`"] if answer.next else []
         blocks = [*above, *blocks, *(["\n".join(below)] if below else []), *following]
     return "\n\n".join(part.strip("\n") for part in blocks)
@@ -413,12 +418,12 @@ def gate_report(result: ReleaseGate, style: str) -> str:
 def _of_sampling(result: ReleaseGate, style: str) -> Iterator[str]:
     """Texts and tables of a covariate and of segments."""
     if result.pairs["correlation"].notna().any():
-        yield escaped(_covariates(result.pairs), style)
+        yield escape_for_style(_covariates(result.pairs), style)
     if len(result.segments):
         yield "Segments, which do not change the decision:"
-        yield rendered(_gate_rows(result.segments), style)
+        yield format_table(_gate_rows(result.segments), style)
         if len(set(result.segments["segment"])) > 1:
-            yield escaped(_equal_segments(result.segments), style)
+            yield escape_for_style(_equal_segments(result.segments), style)
 
 
 def _covariates(pairs: pd.DataFrame) -> str:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import ParameterError, path_of, printable
+from vbterrier.errors import ParameterError, path_parameter, printable
 from vbterrier.evaluate.coverage import CoverageReport
 from vbterrier.evaluate.intents import IntentEvaluation
-from vbterrier.evaluate.verdicts import counted
+from vbterrier.evaluate.verdicts import count_range_text
 from vbterrier.frames.files.writing import replace_files
 from vbterrier.frames.notebook import column_titles, shared_caption
 from vbterrier.frames.results import SUFFIXES, Shown
@@ -31,10 +31,10 @@ from vbterrier.report.tables import (
     PAPERS,
     TAGGING,
     footing,
+    format_table,
     joined_ends,
     of_columns,
     per_query,
-    rendered,
     summary,
     width,
     with_answer,
@@ -61,10 +61,10 @@ def scores_report(scores: Scores, style: str, *, topics: bool = False) -> str:
     """
     if style in ("csv", "json"):
         means = with_segments(summary(scores, style), scores.segments)
-        return rendered(per_query(scores, style) if topics else means, style)
+        return format_table(per_query(scores, style) if topics else means, style)
     if topics:
         caption = scores_caption(scores, topics=True)
-        return rendered(per_query(scores, style), style, caption=caption, label="tab:topics")
+        return format_table(per_query(scores, style), style, caption=caption, label="tab:topics")
     parts = [_means(scores, style)]
     if style == "table":
         parts.append(footing(scores))
@@ -72,11 +72,11 @@ def scores_report(scores: Scores, style: str, *, topics: bool = False) -> str:
             parts.append("pooled: scores of the joint intents of all topics instead of means over topics")
     if len(scores.segments):
         rows = segment_rows(scores.segments)
-        table = rendered(rows, style, caption=["Means over segments of queries."], label="tab:segments")
+        table = format_table(rows, style, caption=["Means over segments of queries."], label="tab:segments")
         parts.append(f"\nSegments of queries:\n{table}" if style == "table" else table)
     if isinstance(scores, IntentEvaluation):
         caption = [f"Tagging: {TAGGING}."]
-        table = rendered(scores.tagging, style, caption=caption, label="tab:tagging")
+        table = format_table(scores.tagging, style, caption=caption, label="tab:tagging")
         parts.append(f"\n{table}\n{TAGGING}" if style == "table" else table)
     return ("\n" if style == "table" else "\n\n").join(parts)
 
@@ -92,7 +92,7 @@ def _means(scores: Scores, style: str) -> str:
     if style == "latex":
         # The caption has topics, missing topics, and methods.
         table = table.drop(columns=["topics", "missing"]).rename(columns=lambda name: str(name).partition(" (")[0])
-    return rendered(table, style, caption=scores_caption(scores), label="tab:scores", bold=bold, drop=LAST)
+    return format_table(table, style, caption=scores_caption(scores), label="tab:scores", bold=bold, drop=LAST)
 
 
 def _wide(scores: Scores) -> str:
@@ -124,8 +124,8 @@ def scores_caption(scores: Scores, *, topics: bool = False) -> list[str]:
     intervals = scores.intervals
     if topics:
         n = scores.values["qid"].nunique()
-        return measures_sentence(f"Scores of each of {counted(n, 'topic')}", scores.values["measure"].unique())
-    of = counted(intervals["n_qids"], "topic")
+        return measures_sentence(f"Scores of each of {count_range_text(n, 'topic')}", scores.values["measure"].unique())
+    of = count_range_text(intervals["n_qids"], "topic")
     what = f"Pooled scores, of the joint intents of {of}" if is_pooled(scores) else f"Means over {of}"
     sentences = measures_sentence(what, intervals["measure"].unique())
     if footing(scores):
@@ -137,7 +137,7 @@ def scores_caption(scores: Scores, *, topics: bool = False) -> list[str]:
         sentences.append("The best mean of a measure is bold.")
     late = scores.missing[scores.missing["n_missing"] > 0]
     for name, n in zip(late["name"], late["n_missing"], strict=True):
-        sentences.append(f"{name} retrieved nothing for {counted(n, 'topic')}, scored as empty rankings.")
+        sentences.append(f"{name} retrieved nothing for {count_range_text(n, 'topic')}, scored as empty rankings.")
     return sentences + [f"{note}." for note in scores.notes]
 
 
@@ -183,7 +183,7 @@ def result_caption(result: Shown) -> list[str]:
 def result_table(result: Shown, style: str) -> str:
     """The table of a result in a file: the rows of ``to_frame`` in csv and json, else that for papers, of any width."""
     with width(None):
-        return rendered(result.to_frame(), style) if style in ("csv", "json") else paper_table(result, style)
+        return format_table(result.to_frame(), style) if style in ("csv", "json") else paper_table(result, style)
 
 
 def paper_table(result: Any, style: str = "latex", *, answer: Answer | None = None, **options: Any) -> str:
@@ -220,11 +220,11 @@ def paper_table(result: Any, style: str = "latex", *, answer: Answer | None = No
 def _frame(frame: pd.DataFrame, style: str, *, caption: Sequence[str] = (), **options: Any) -> str:
     """Format a frame; of several rows, columns of the method that have one value are in the caption."""
     if style in ("csv", "json"):
-        return rendered(frame, style)
+        return format_table(frame, style)
     shared, rest = shared_caption(frame) if len(frame) > 1 else ("", frame)
     joined = joined_ends(rest, options.get("digits", 4))
     sentences = [*caption, *([f"{shared}."] if shared else [])]
-    text = rendered(joined.set_axis(column_titles(joined.columns), axis=1), style, caption=sentences, **options)
+    text = format_table(joined.set_axis(column_titles(joined.columns), axis=1), style, caption=sentences, **options)
     return "\n".join([text, *map(printable, sentences)]) if style == "table" else text
 
 
@@ -236,7 +236,7 @@ def _reports(result: Any) -> list[CoverageReport]:
     )
 
 
-def caption_of(result: Any, **options: Any) -> list[str]:
+def table_caption(result: Any, **options: Any) -> list[str]:
     """Return the caption of a table, for formats without one; options as for :func:`paper_table`."""
     if isinstance(result, Shown):
         _, caption = _renderers(result)
@@ -254,17 +254,17 @@ def save_table(result: Any, path: str | os.PathLike[str], *, answer: Answer | No
     Raises ParameterError: another extension, or an object that is not a result. Raises FileError: the file cannot be
     written.
     """
-    where = path_of("path", path)
-    style = style_of(where)
+    where = path_parameter("path", path)
+    style = suffix_format(where)
     with width(None):
         pages = {where: paper_table(result, style, answer=answer, **options)}
-    caption = caption_of(result, **options) if style == "csv" else []
+    caption = table_caption(result, **options) if style == "csv" else []
     if caption:
         pages[where.with_suffix(".caption.txt")] = "\n".join(map(printable, caption))
     replace_files({target: f"{page}\n" for target, page in pages.items()})
 
 
-def style_of(path: Path) -> str:
+def suffix_format(path: Path) -> str:
     """Return the format of a file's extension; refuse an unknown one."""
     styles = {suffix: style for suffix, style in SUFFIXES.items() if style != "page"}
     if path.suffix not in styles:

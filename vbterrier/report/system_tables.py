@@ -15,20 +15,20 @@ from vbterrier.evaluate.doctor import RUN_TITLES
 from vbterrier.evaluate.judging import judge_next
 from vbterrier.evaluate.scores import score
 from vbterrier.evaluate.track import joined_ranks
-from vbterrier.evaluate.verdicts import counted
+from vbterrier.evaluate.verdicts import count_range_text
 from vbterrier.frames.answer import Answer
 from vbterrier.frames.files.reading import read_qrels, read_run
 from vbterrier.frames.notebook import shared_caption
 from vbterrier.frames.pictures import Bar, IntervalPicture, Rule
-from vbterrier.report.captions import best_rows, measures_sentence, methods_of
+from vbterrier.report.captions import best_rows, interval_methods, measures_sentence
 from vbterrier.report.latex import fixed_number
 from vbterrier.report.tables import (
     LAST,
     footing,
+    format_table,
     interval_texts,
     joined_ends,
     one_column_each,
-    rendered,
     summary,
     with_answer,
 )
@@ -62,7 +62,7 @@ def linking_table(report: LinkingReport, style: str, *, pairs: bool = False) -> 
     """Table of entity linking: one row for each system (or pair) and measure; csv and json hold the frame."""
     frame = report.pairs if pairs else report.intervals
     if style in ("csv", "json"):
-        return rendered(frame, style)
+        return format_table(frame, style)
     bold = set[tuple[int, str]]()
     if pairs:
         counts = frame[["wins", "losses", "ties"]].astype(str)
@@ -76,7 +76,7 @@ def linking_table(report: LinkingReport, style: str, *, pairs: bool = False) -> 
         bold = {(row, "value") for row, best in enumerate(best_rows(frame)) if best}
     caption, label = linking_caption(report, pairs=pairs), "tab:linking-pairs" if pairs else "tab:linking"
     drop = ("p, delta method", "won/lost/tied")
-    text = rendered(table, style, caption=caption, label=label, bold=bold, drop=drop)
+    text = format_table(table, style, caption=caption, label=label, bold=bold, drop=drop)
     return "\n".join([text, *caption]) if style == "table" else text
 
 
@@ -88,14 +88,14 @@ def linking_caption(report: LinkingReport, *, pairs: bool = False) -> list[str]:
         swaps = f"at most {n_drawn} draws" if n_drawn else "all"
         corrected = f"not corrected for {n_pairs} {'pair' if n_pairs == 1 else 'pairs'}"
         return [
-            f"Differences of entity linking systems over {counted(report.intervals['n_qids'], 'query')}.",
+            f"Differences of entity linking systems over {count_range_text(report.intervals['n_qids'], 'query')}.",
             f"p: swaps of answers ({swaps}); intervals by the delta method; {corrected}.",
             "won/lost/tied: queries that a alone, b alone, or both or neither answer correctly.",
         ]
     one, n_resamples = report.intervals.iloc[0], report.intervals["n_resamples"].max()
-    methods = methods_of(report.intervals)
+    methods = interval_methods(report.intervals)
     sentences = [
-        f"Entity linking over {counted(one['n_qids'], 'query')}.",
+        f"Entity linking over {count_range_text(one['n_qids'], 'query')}.",
         f"Intervals, {100 * one['level']:g}%: {methods}, {n_resamples} resamples, seed {one['seed']}.",
     ]
     return sentences + ["The best value of a measure is bold."] * int(best_rows(report.intervals).any())
@@ -105,7 +105,7 @@ def ranking_report(ranking: SystemRanking, style: str, *, pairs: bool = False) -
     """Table of systems by expected rank, or of pairs of systems; csv and json hold the frame."""
     frame = ranking.pairs if pairs else ranking.systems
     if style in ("csv", "json"):
-        return rendered(frame, style)
+        return format_table(frame, style)
     level, label = _level(frame), "tab:beats" if pairs else "tab:ranks"
     if pairs:
         columns = {
@@ -128,12 +128,12 @@ def ranking_report(ranking: SystemRanking, style: str, *, pairs: bool = False) -
             "unjudged": frame["n_unjudged_share"],
         }
     table = pd.DataFrame(columns)
-    text = rendered(table, style, digits=3, caption=ranking_caption(ranking, pairs=pairs), label=label)
+    text = format_table(table, style, digits=3, caption=ranking_caption(ranking, pairs=pairs), label=label)
     if style != "table":
         return text
     one = ranking.systems.iloc[0]
     drawn = f"{one['method']}: {one['n_draws']} draws, seed {one['seed']}"
-    notes = f"{one['measure']}, {counted(one['n_qids'], 'topic')}; {drawn}: {_uncertain(ranking)}"
+    notes = f"{one['measure']}, {count_range_text(one['n_qids'], 'topic')}; {drawn}: {_uncertain(ranking)}"
     return "\n".join([text, notes, ranking_caption(ranking, pairs=pairs)[-1].removesuffix(".")])
 
 
@@ -151,7 +151,7 @@ def ranking_caption(ranking: SystemRanking, *, pairs: bool = False) -> list[str]
     one = ranking.systems.iloc[0]
     what = "Pairwise preferences of systems" if pairs else "Expected ranks"
     return [
-        *measures_sentence(f"{what} over {counted(one['n_qids'], 'topic')}", [one["measure"]]),
+        *measures_sentence(f"{what} over {count_range_text(one['n_qids'], 'topic')}", [one["measure"]]),
         f"Intervals, {100 * one['level']:g}%: {one['method']}, {one['n_draws']} draws, seed {one['seed']}.",
         f"Uncertain: {_uncertain(ranking)}.",
         "a beats b: ties count half."
@@ -188,9 +188,9 @@ def leaderboard_report(board: Leaderboard, style: str, *, part: str = "") -> str
     frames = {name: getattr(board, name) for name in PARTS}
     choice("part", part, ("", *PARTS))
     if style == "csv":
-        return rendered(frames[part or "systems"], style)
+        return format_table(frames[part or "systems"], style)
     if style == "json":
-        return json.dumps({name: json.loads(rendered(each, style)) for name, each in frames.items()}, indent=2)
+        return json.dumps({name: json.loads(format_table(each, style)) for name, each in frames.items()}, indent=2)
     shown = _shown_parts(board, frames, part, style)
     level, pages = _level(board.systems), []
     for name, frame in shown.items():
@@ -218,7 +218,7 @@ def leaderboard_report(board: Leaderboard, style: str, *, part: str = "") -> str
                 table = table.assign(n_qids=frame["n_qids"])
         caption = [f"{title}.", *(leaderboard_caption(board) if name == "systems" else [])]
         drop = _LAST_OF_PARTS.get(name, ())
-        pages.append(rendered(table, style, digits=3, title=title, caption=caption, label=label, drop=drop))
+        pages.append(format_table(table, style, digits=3, title=title, caption=caption, label=label, drop=drop))
     if style == "table":
         more = ["Ranks by source of uncertainty: --show ranks; --html writes all tables."] * (not part)
         pages.append("\n".join([*leaderboard_caption(board), *more]))
@@ -247,7 +247,7 @@ def leaderboard_caption(board: Leaderboard, *, part: str = "") -> list[str]:
     one = board.systems.iloc[0]
     return [
         *([f"{PARTS[part][0]}."] if part else []),
-        f"{one['measure']} over {counted(one['n_qids'], 'topic')}.",
+        f"{one['measure']} over {count_range_text(one['n_qids'], 'topic')}.",
         f"Intervals, {100 * one['level']:g}%: {one['method']}, {one['n_draws']} draws, seed {one['seed']}.",
         "Systems that share a letter do not differ significantly; all others do, simultaneously for all pairs.",
     ]
@@ -263,10 +263,10 @@ def coverage_table(reports: Sequence[CoverageReport], style: str, *, per_query: 
         values = _values(reports)
         table = values if style in ("csv", "json") else one_column_each(values)
         caption = coverage_caption(reports, per_query=True)
-        return rendered(table, style, caption=caption, label=_LABEL)
+        return format_table(table, style, caption=caption, label=_LABEL)
     intervals = _intervals(reports)
     if style in ("csv", "json"):
-        return rendered(intervals, style)
+        return format_table(intervals, style)
     table, caption = _summary(intervals), coverage_caption(reports)
     if style == "latex":
         # Too many columns for a page: a table of coverage, and one of evidence.
@@ -278,8 +278,8 @@ def coverage_table(reports: Sequence[CoverageReport], style: str, *, per_query: 
             (table.drop(columns=[*_EVIDENCE]), caption, _LABEL),
             (table[["run", "k", *_EVIDENCE]], [sentence, "Pool and settings as for coverage."], "tab:evidence"),
         ]
-        return "\n\n".join(rendered(part, style, digits=3, caption=of, label=label) for part, of, label in parts)
-    text = rendered(table, style, digits=3, caption=caption, label=_LABEL, turns=True, drop=_LAST)
+        return "\n\n".join(format_table(part, style, digits=3, caption=of, label=label) for part, of, label in parts)
+    text = format_table(table, style, digits=3, caption=caption, label=_LABEL, turns=True, drop=_LAST)
     return f"{text}\n{_footing(reports[0], intervals)}" if style == "table" else text
 
 
@@ -350,8 +350,8 @@ def _footing(report: CoverageReport, intervals: pd.DataFrame) -> str:
         f"{pool['share_without_entities']:.1%} without entities"
     )
     left_out = (
-        f"left out if measures are undefined: {counted(int(pool['n_without_relevant']), 'topic')} without relevant "
-        f"documents in the pool, {pool['n_without_other']:.0f} without non-relevant ones"
+        f"left out if measures are undefined: {count_range_text(int(pool['n_without_relevant']), 'topic')} without "
+        f"relevant documents in the pool, {pool['n_without_other']:.0f} without non-relevant ones"
     )
     measured = (
         f"DiscRatio: ratio of mean RelCov to mean NonRelCov over the {ratio['n_qids']} topics that have both; "
@@ -361,7 +361,9 @@ def _footing(report: CoverageReport, intervals: pd.DataFrame) -> str:
     )
     late = report.missing[report.missing["n_missing"] > 0]
     rows = zip(late["name"], late["n_missing"], strict=True)
-    missing = [f"{printable(name)}: no entities for {counted(n, 'topic')}, scored as empty lists" for name, n in rows]
+    missing = [
+        f"{printable(name)}: no entities for {count_range_text(n, 'topic')}, scored as empty lists" for name, n in rows
+    ]
     return "\n".join([of_pool, left_out, measured, *missing])
 
 
@@ -388,17 +390,17 @@ def doctor_report(diagnosis: Diagnosis, style: str) -> str:
     rows = [(item.measures, "yes" if item.possible else "no", item.reason) for item in diagnosis.support]
     support = pd.DataFrame(rows, columns=["measures", "possible", "why"])
     if style == "csv":
-        return rendered(diagnosis.runs, style)
+        return format_table(diagnosis.runs, style)
     if style == "json":
         parts = {"qrels": diagnosis.qrels, "runs": diagnosis.runs, "support": support}
         parts |= {"intents": diagnosis.intents} if len(diagnosis.intents) else {}
-        objects = {name: json.loads(rendered(frame, style)) for name, frame in parts.items()}
+        objects = {name: json.loads(format_table(frame, style)) for name, frame in parts.items()}
         return json.dumps({**objects, "notes": list(diagnosis.notes)}, indent=2, ensure_ascii=False)
     runs = diagnosis.runs.rename(columns=RUN_TITLES)
     sheets = [("Measures", support), ("Judgments", diagnosis.qrels), ("Runs", runs)]
     if len(diagnosis.intents):
         sheets.insert(2, ("Intents", diagnosis.intents))
-    sheet_texts = [rendered(frame, style, title=title, digits=3, turns=title == "Runs") for title, frame in sheets]
+    sheet_texts = [format_table(frame, style, title=title, digits=3, turns=title == "Runs") for title, frame in sheets]
     text = "\n\n".join(sheet_texts)
     # The answer that the command prints around tables has the notes.
     return text if style == "table" else with_answer(text, diagnosis.answer(), style)
@@ -420,7 +422,7 @@ def verdict_numbers(audit: JudgeAudit, style: str) -> str:
             "complete topics": frame["n_complete"].astype(str) + " of " + frame["n_topics"].astype(str),
         }
     )
-    return rendered(table, style, digits=3)
+    return format_table(table, style, digits=3)
 
 
 def demo_report(save: Path | None = None) -> tuple[Answer, IntervalPicture, str]:
@@ -436,7 +438,7 @@ def demo_report(save: Path | None = None) -> tuple[Answer, IntervalPicture, str]
         rated = score(systems, _judgments_and_labels(systems, qrels, complete), [ESTIMATED])
     parts = [
         _verdicts(scores, rated, truth),
-        rendered(summary(scores, "table"), "table", drop=LAST),
+        format_table(summary(scores, "table"), "table", drop=LAST),
         "\n".join([footing(scores), *scores.notes]),
     ]
     files = Path("demo") if save is None else save
@@ -460,15 +462,15 @@ def _lesson(scores: Scores, rated: Scores, truth: Scores, following: str) -> Ans
     naive, complete = _differences(scores, NAIVE), _differences(truth, NAIVE)
     first, second = SYSTEMS
 
-    def preferred(difference: float) -> str:
+    def preferred_system(difference: float) -> str:
         return second if difference > 0 else first
 
     share = scores.means()[UNJUDGED][second]
     n_topics = int(scores.intervals["n_qids"].iloc[0])
     verdict = (
-        f"{NAIVE} prefers {preferred(naive)} ({second} - {first}: {naive:+.3f}) over {n_topics} topics, and complete "
-        f"judgments prefer {preferred(complete)} ({complete:+.3f}): {share:.0%} of the first 10 documents of {second} "
-        "are unjudged, and count as non-relevant."
+        f"{NAIVE} prefers {preferred_system(naive)} ({second} - {first}: {naive:+.3f}) over {n_topics} topics, and "
+        f"complete judgments prefer {preferred_system(complete)} ({complete:+.3f}): {share:.0%} of the first 10 "
+        f"documents of {second} are unjudged, and count as non-relevant."
     )
     bootstrapped, estimated, after = (
         _differences(scores, BOOTSTRAPPED),
@@ -478,7 +480,7 @@ def _lesson(scores: Scores, rated: Scores, truth: Scores, following: str) -> Ans
     reason = (
         f"{BOOTSTRAPPED} draws their grades ({bootstrapped:+.3f}), and {ESTIMATED} estimates the scores of complete "
         f"judgments ({estimated:+.3f}).\nJudging the {N_RATED} documents that `vbterrier judge` lists makes "
-        f"{ESTIMATED} prefer {preferred(after)} ({after:+.3f})."
+        f"{ESTIMATED} prefer {preferred_system(after)} ({after:+.3f})."
     )
     return Answer(verdict, reason, following, made_by="vbterrier demo")
 
@@ -527,4 +529,4 @@ def _verdicts(scores: Scores, rated: Scores, truth: Scores) -> str:
         f"{N_RATED} that `vbterrier judge --budget {N_RATED}` lists, ENDCG has the order of complete judgments."
     )
     above = "Means over topics, and in brackets their differences from the means with complete judgments (last row):"
-    return "\n".join([above, rendered(table, "table"), text])
+    return "\n".join([above, format_table(table, "table"), text])

@@ -63,7 +63,7 @@ def width(columns: int | None) -> Iterator[None]:
         WIDTH.reset(token)
 
 
-def rendered(
+def format_table(
     frame: pd.DataFrame,
     style: str,
     *,
@@ -91,8 +91,8 @@ def rendered(
     text = frame.map(lambda value: _cell(value, digits))
     right = [pd.api.types.is_numeric_dtype(frame[name]) for name in frame.columns]
     if style == "markdown":
-        cells = _emphasised(text.map(lambda cell: escaped(cell, "markdown")), bold, "**{}**")
-        rows = [[escaped(name, "markdown") for name in text.columns], *cells.to_numpy().tolist()]
+        cells = _emphasise_cells(text.map(lambda cell: escape_for_style(cell, "markdown")), bold, "**{}**")
+        rows = [[escape_for_style(name, "markdown") for name in text.columns], *cells.to_numpy().tolist()]
         lines = ["| " + " | ".join(row) + " |" for row in rows]
         rule = "|" + "|".join("---:" if numeric else ":---" for numeric in right) + "|"
         return with_caption("\n".join([lines[0], rule, *lines[1:]]), style, caption)
@@ -109,7 +109,7 @@ def _cell(value: Any, digits: int) -> str:
     return printable(value)
 
 
-def _emphasised(text: pd.DataFrame, bold: Collection[tuple[int, str]], form: str) -> pd.DataFrame:
+def _emphasise_cells(text: pd.DataFrame, bold: Collection[tuple[int, str]], form: str) -> pd.DataFrame:
     text = text.copy()
     for row, name in bold:
         at = row, list(text.columns).index(name)
@@ -121,7 +121,7 @@ def _latex(text: pd.DataFrame, right: list[bool], bold: Collection[tuple[int, st
     cells = text.map(latex.escaped_text)
     for name, numeric in zip(text.columns, right, strict=True):
         cells[name] = cells[name].map(latex.number if numeric else latex.ends)
-    rows = _emphasised(cells, bold, r"\textbf{{{}}}").to_numpy().tolist()
+    rows = _emphasise_cells(cells, bold, r"\textbf{{{}}}").to_numpy().tolist()
     heads = [latex.escaped_text(name) for name in text.columns]
     return latex.tabular(heads, rows, "".join("r" if numeric else "l" for numeric in right))
 
@@ -227,13 +227,13 @@ def terminal_columns() -> int | None:
 
 def panel_text(panel: Panel) -> str:
     """Format a panel as text, in the width of the terminal if there is one; intervals are one column."""
-    caption, frame = panel.shown()
+    caption, frame = panel.caption_and_table()
     room = terminal_columns()
     left_out = len(frame) - panel.rows
     frame = frame.head(panel.rows)
     frame = joined_ends(frame)
     with width(room):
-        text = rendered(frame.set_axis(column_titles(frame.columns), axis=1), "table")
+        text = format_table(frame.set_axis(column_titles(frame.columns), axis=1), "table")
     more = [f"{left_out:,} more rows"] * (left_out > 0)
     return "\n".join([prose(printable(caption), room), text, *more])
 
@@ -370,18 +370,22 @@ def _lists(scores: Scores) -> str:
 
 def with_answer(tables: str, answer: Answer, style: str) -> str:
     """Tables for a paper with the answer of their result: in LaTeX as comments for the author."""
-    above = [escaped(line, style) for line in [answer.verdict, *answer.reason.split("\n")] if line]
+    above = [escape_for_style(line, style) for line in [answer.verdict, *answer.reason.split("\n")] if line]
     # Captions have some of the caveats.
     caveats = [
-        one for one in answer.caveats if escaped(one.text.rstrip("."), style).casefold() not in tables.casefold()
+        one
+        for one in answer.caveats
+        if escape_for_style(one.text.rstrip("."), style).casefold() not in tables.casefold()
     ]
-    below = [f"{'Serious caveat' if one.serious else 'Caveat'}: {escaped(one.line(), style)}" for one in caveats]
+    below = [
+        f"{'Serious caveat' if one.serious else 'Caveat'}: {escape_for_style(one.line(), style)}" for one in caveats
+    ]
     if style == "latex":
         return "\n\n".join(["\n".join(f"% {line}" for line in [*above, *below]), tables])
     return "\n\n".join([*above, tables, *(["\n".join(f"- {line}" for line in below)] if below else [])])
 
 
-def escaped(text: object, style: str) -> str:
+def escape_for_style(text: object, style: str) -> str:
     """Escape text outside of tables for a format."""
     if style == "latex":
         return latex.escaped_text(text)
@@ -395,7 +399,7 @@ def with_caption(table: str, style: str, caption: Sequence[str], label: str = ""
     """Add a caption to a table in LaTeX or Markdown."""
     if not caption:
         return table
-    sentences = [escaped(sentence, style) for sentence in caption]
+    sentences = [escape_for_style(sentence, style) for sentence in caption]
     if style == "latex":
         return latex.floating_table(table, sentences, label)
     # A caption in Pandoc's syntax; other programs show it as a line.

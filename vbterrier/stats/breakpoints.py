@@ -239,14 +239,14 @@ class _Search:
         """Residual degrees of freedom of a model with a cut."""
         return len(self.x) - int(np.linalg.matrix_rank(self.shared)) - self.n_terms
 
-    def explained(self, y: Floats, weights: Floats) -> Floats:
+    def explained_proportions(self, y: Floats, weights: Floats) -> Floats:
         """Return :func:`explained_by_cuts`, NaN for impossible cuts; shape (b, c)."""
         terms: dict[str, Any] = {"n_terms": self.n_terms, "least": self.min_topics}
         return explained_by_cuts(self.x, self.shared, y, weights, self.cuts, **terms)
 
     def best(self, y: Floats, weights: Floats) -> tuple[Ints, Floats]:
         """Return the best cut of each row and the proportion that it explains, 0 if there is none; shape (b,)."""
-        share = np.nan_to_num(self.explained(y, weights), nan=0.0)
+        share = np.nan_to_num(self.explained_proportions(y, weights), nan=0.0)
         return share.argmax(axis=1), share.max(axis=1)
 
     def batches(self, n: int) -> Iterator[int]:
@@ -292,7 +292,7 @@ def _sweep(search: _Search, x: Floats, y: Floats) -> pd.DataFrame:
     names = ["coverage", "n_below", "n_above", "mean_below", "mean_above", "f_statistic", "explained"]
     if not len(cuts) or search.residual_df < 1:
         return pd.DataFrame(columns=names, dtype=np.float64)
-    explained = search.explained(y[None], np.ones((1, len(x))))[0]
+    explained = search.explained_proportions(y[None], np.ones((1, len(x))))[0]
     possible = ~np.isnan(explained)
     cuts, explained = cuts[possible], explained[possible]
     total = np.concatenate([[0.0], np.cumsum(y)])

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from vbterrier.errors import InputError
-from vbterrier.frames.contracts import frame_of, require
-from vbterrier.frames.entities import probabilities_of, require_once
-from vbterrier.frames.ids import Ids, Lookup, ids_of, numbers_of
-from vbterrier.kernels.candidates import keyed_uniforms, normalised, raised
+from vbterrier.frames.contracts import pandas_frame, require
+from vbterrier.frames.entities import intent_probabilities, require_once
+from vbterrier.frames.ids import Ids, Lookup, column_ids, column_numbers
+from vbterrier.kernels.candidates import keyed_uniforms, normalise_weights, unnormalised_softmax
 from vbterrier.kernels.fingerprints import mix
 from vbterrier.kernels.resample import stream
 from vbterrier.kernels.tolerances import PROBABILITY_ROUNDING
@@ -62,14 +62,14 @@ class CandidateArrays:
     @classmethod
     def of(cls, frame: Any, name: str = "intents") -> CandidateArrays:
         """Read an I frame: qid, entity_id, prob [, delta, violations]."""
-        frame = frame_of(frame, name)
+        frame = pandas_frame(frame, name)
         require(frame, ("qid", "entity_id", "prob"), name)
-        entity = ids_of(frame["entity_id"], f"{name} column 'entity_id'")
-        qid = ids_of(frame["qid"], f"{name} column 'qid'")
+        entity = column_ids(frame["entity_id"], f"{name} column 'entity_id'")
+        qid = column_ids(frame["qid"], f"{name} column 'qid'")
         topics, topic = qid.codes()
         require_once(topics, topic, entity, name)
         rows = np.lexsort((entity.ranks(), topic)).astype(np.int64)
-        prob, _ = probabilities_of(frame["prob"], topics, topic, entity, name)
+        prob, _ = intent_probabilities(frame["prob"], topics, topic, entity, name)
         violations, n_constraints = _violations(frame, topics, topic, name)
         delta = _delta(frame, violations, name)
         with np.errstate(divide="ignore"):
@@ -118,7 +118,7 @@ class CandidateArrays:
             first=first,
         )
 
-    def cached(self, key: Any, make: Callable[[CandidateArrays], T]) -> T:
+    def compute_once(self, key: Any, make: Callable[[CandidateArrays], T]) -> T:
         """Return ``make(root)``, computed once for all blocks."""
         root = self.root or self
         if key not in root.cache:
@@ -178,7 +178,7 @@ def _delta(frame: pd.DataFrame, violations: Floats | None, name: str) -> Floats 
     total = None if violations is None else violations.sum(axis=1)
     if "delta" not in frame.columns:
         return total
-    delta = numbers_of(frame["delta"], f"{name} column 'delta'")
+    delta = column_numbers(frame["delta"], f"{name} column 'delta'")
     bad = ~np.isfinite(delta) | (delta < 0)
     if total is not None:
         bad |= np.abs(total - delta) > PROBABILITY_ROUNDING * np.maximum(total, 1)
@@ -206,7 +206,7 @@ class State:
     variant: Ints | None = None
 
     @classmethod
-    def unperturbed(cls, candidates: CandidateArrays) -> State:
+    def from_candidates(cls, candidates: CandidateArrays) -> State:
         """Return the state before any perturbation."""
         parts = (_at(candidates.delta, None), _at(candidates.violations, None))
         return cls(candidates, candidates.log_base[None], *parts, candidates.n_constraints)
@@ -219,12 +219,12 @@ class State:
     def weights(self) -> Floats:
         """π divided by the largest π of the query, shape (b or 1, n)."""
         logits = self.log_base if self.delta is None else self.log_base - self.delta
-        return raised(logits, self.candidates.topic, len(self.candidates.topics))
+        return unnormalised_softmax(logits, self.candidates.topic, len(self.candidates.topics))
 
     @property
     def prob(self) -> Floats:
         """π, shape (b or 1, n)."""
-        return normalised(self.weights, self.candidates.topic, len(self.candidates.topics))
+        return normalise_weights(self.weights, self.candidates.topic, len(self.candidates.topics))
 
     @property
     def alive(self) -> NDArray[np.bool_]:
@@ -247,7 +247,7 @@ class Draws:
     n: int = 0
     _streams: dict[tuple[str, str, str], np.random.Generator] = field(default_factory=dict, repr=False)
 
-    def named(self, name: str) -> Draws:
+    def with_name(self, name: str) -> Draws:
         """Return the random numbers of another perturbation for the same batch."""
         return replace(self, name=name)
 
@@ -283,7 +283,7 @@ class Draws:
         """Draw standard normal numbers, see :meth:`each`."""
         return self.each(quantity, lambda stream, shape, _: stream.standard_normal(shape), widths)
 
-    def keyed(self, quantity: str, keys: Words) -> Floats:
+    def uniform_by_key(self, quantity: str, keys: Words) -> Floats:
         """Draw uniform numbers in [0, 1) that depend only on a key, such as that of a document; shape (n, n_keys)."""
         seed = np.random.SeedSequence(self.seed).generate_state(1, np.uint64)
         name = Ids(pa.array([f"{self.name}\0{quantity}"], pa.large_string())).fingerprints

@@ -23,7 +23,7 @@ from vbterrier.errors import (
     warn,
     whole,
 )
-from vbterrier.frames.contracts import frame_of
+from vbterrier.frames.contracts import pandas_frame
 from vbterrier.frames.ranges import is_linearised, require_difference, score_bounds
 from vbterrier.frames.score_table import ScoreTable, linearised_view, with_answers, with_answers_of_ratios
 from vbterrier.kernels.mean_limits import SampledQueries, p_value
@@ -49,7 +49,7 @@ _LETTER = re.compile(r"[a-z]\d*")
 CORRECTIONS = ("bonferroni", "holm", "bh", "max-t", "none")
 
 
-def adjusted(p_values: Floats, correction: str) -> Floats:
+def adjusted_p_values(p_values: Floats, correction: str) -> Floats:
     """Adjust the p-values of a family of tests, shape (k,): ``"bonferroni"``, ``"holm"``, ``"bh"`` or ``"none"``.
 
     Bonferroni's is the only one with which simultaneous intervals agree. Holm's step-down adjustment is valid under any
@@ -182,13 +182,13 @@ def comparisons(
     options |= {"margin": margin, "n_resamples": n_resamples, "seed": seed}
     check_tests(**options, is_sampled=sample is not None)
     table = ScoreTable.of_frame(values)
-    views = with_answers_of_ratios(table.views(), with_answers(table, frame_of(values, "values")))
+    views = with_answers_of_ratios(table.views(), with_answers(table, pandas_frame(values, "values")))
     if sample is not None:
         views = [linearised_view(view, sample(view.qids).mean) for view in views]
-    return compared(views, baseline=baseline, **options, sample=sample)
+    return compare_views(views, baseline=baseline, **options, sample=sample)
 
 
-def compared(
+def compare_views(
     views: Sequence[View],
     *,
     baseline: str | Sequence[str] | None,
@@ -211,7 +211,7 @@ def compared(
             )
         if margin is not None:
             require_difference("margin", margin, view.measure)
-        if pairs := pairs_of(view.names, baseline):
+        if pairs := system_pairs(view.names, baseline):
             compared_by.append(_Differences.of(view, pairs))
     groups = [compared_by] if family == "all" and compared_by else [[one] for one in compared_by]
     same_topics = all(one.qids == group[0].qids for group in groups for one in group)
@@ -230,7 +230,7 @@ def compared(
         _warn_of_few_resamples(compared_by, test, n_tests, level, n_resamples)
     if not parts:
         return pd.DataFrame(columns=list(COLUMNS))
-    columns: dict[str, Any] = {name: _joined([part[name] for part in parts]) for name in parts[0]}
+    columns: dict[str, Any] = {name: _concatenate_column([part[name] for part in parts]) for name in parts[0]}
     # Wins of ratios are missing.
     columns |= {name: pd.array(columns[name], dtype="Int64") for name in _COUNTS if isinstance(columns[name], list)}
     columns |= {"test": TESTS[test], "correction": by, "level": level, "seed": seed}
@@ -238,7 +238,7 @@ def compared(
     return pd.DataFrame({name: columns[name] for name in COLUMNS})
 
 
-def _joined(parts: Sequence[Any]) -> Any:
+def _concatenate_column(parts: Sequence[Any]) -> Any:
     """Parts of a column as one array of numbers, or one list."""
     are_numbers = all(isinstance(part, np.ndarray) for part in parts)
     return np.concatenate(parts) if are_numbers else list(chain.from_iterable(parts))
@@ -354,7 +354,7 @@ def _of_family(
                 for unit, tests, resampled_ratios in zip(units, of_t, ratios, strict=True)
             ]
         )
-        corrected = adjusted(p_values, correction)
+        corrected = adjusted_p_values(p_values, correction)
     levels = corrected_levels(corrected, correction, alpha)
     # Step-down p-values have no intervals that agree with them.
     is_apart = correction in {"holm", "max-t"} and not is_single
@@ -398,7 +398,7 @@ def is_significant(p_adjusted: Any, level: Any) -> Any:
     return p_adjusted <= np.round(1 - level, 12)
 
 
-def pairs_of(names: Sequence[str], baseline: str | Sequence[str] | None) -> list[tuple[str, str]]:
+def system_pairs(names: Sequence[str], baseline: str | Sequence[str] | None) -> list[tuple[str, str]]:
     """Return all pairs of systems, or of every system that is no baseline with every baseline."""
     if baseline is None:
         return list(combinations(names, 2))
@@ -461,7 +461,7 @@ def equivalence(of: Moments, margin: float, bounds: Bounds) -> Floats:
     if not np.isfinite(bounds).all():
         return np.full(len(of.mean), np.nan)
     of = of.heaviest_unseen
-    low, high = (p_value(each, -margin, worst, t_cdf) for each, worst in ((of, -bounds[0]), (of.mirrored, bounds[1])))
+    low, high = (p_value(each, -margin, worst, t_cdf) for each, worst in ((of, -bounds[0]), (of.negation, bounds[1])))
     return np.maximum(low, high)
 
 

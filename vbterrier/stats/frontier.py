@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, agreeing, check_level, examples, nearest, warn, whole
-from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.contracts import pandas_frame, require
 from vbterrier.frames.notebook import Panel
 from vbterrier.frames.results import Shown
 from vbterrier.kernels.floats import with_usual_errors
@@ -129,7 +129,7 @@ def pareto_frontier(
     whole("seed", seed, low=0)
     if maximised == minimised:
         raise ParameterError(f"maximised and minimised are both {maximised!r}: wanted two measures")
-    frame = frame_of(values, "values")
+    frame = pandas_frame(values, "values")
     require(frame, ("name", "qid", "measure", "value"), "values")
     high, n_qids = _means(frame, maximised)
     low, _ = _means(frame, minimised)

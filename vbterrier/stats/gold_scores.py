@@ -254,10 +254,10 @@ def gold_scores(
             ]
             for row, statistic in enumerate(statistics):
                 values[kind, row, b] = statistic.of(success[cutoffs.index(statistic.cutoff)]).mean()
-    return values[0], _centred(values[1], values[0].mean(axis=1))
+    return values[0], _rescale_to_mean(values[1], values[0].mean(axis=1))
 
 
-def _centred(draws: Floats, mean: Floats) -> Floats:
+def _rescale_to_mean(draws: Floats, mean: Floats) -> Floats:
     """Scale the distance of scores to 1 so that their mean is another, shape (n_statistics, n_replicas)."""
     distance = 1 - draws
     ratio = np.divide(1 - mean, distance.mean(axis=1), out=np.ones(len(mean)), where=distance.mean(axis=1) > _TINY)

@@ -157,7 +157,7 @@ def _half_widths(differences: Floats, levels: Floats, n_resamples: int, seed: in
     """Half the width of symmetric intervals by the studentised bootstrap, shape (k,)."""
     k, std = differences.shape[1], column_std(differences)
     null = null_distribution(differences, "bootstrap", n_resamples, seed)
-    drawn = np.concatenate([null.drawn(block, slice(0, k)).T for block in null.blocks])
+    drawn = np.concatenate([null.block_statistics(block, slice(0, k)).T for block in null.blocks])
     return _largest(drawn, _order_statistics(levels, null.n_draws, null.n_observed)) * std
 
 
@@ -252,7 +252,7 @@ def confidence_sequence(
     w = w / w.max()
     x = (x - low) / (high - low)
     n, alpha = np.arange(1, len(x) + 1), 1 - level
-    bet = bets_of(x[:, None], w[:, None], alpha)[:, 0]
+    bet = predictable_bets(x[:, None], w[:, None], alpha)[:, 0]
     tested = np.linspace(0, 1, _N_MEANS)
     with np.errstate(divide="ignore"):
         most, least = _LARGEST_BET / tested, _LARGEST_BET / (1 - tested)
@@ -293,12 +293,12 @@ def sequences_exceed(values: Floats, weights: Floats, tail: float, bounds: Bound
         _N_MEANS - 1
     )
     within = np.clip(tested, 1 / (_N_MEANS - 1), 1.0)
-    bets = np.minimum(bets_of(x, w, 2 * tail), _LARGEST_BET / within)
+    bets = np.minimum(predictable_bets(x, w, 2 * tail), _LARGEST_BET / within)
     capital = np.cumsum(np.log1p(bets * w * (x - within)), axis=0).max(axis=0)
     return np.asarray((tested <= 0) | ((tested < 1) & (capital >= np.log(1 / tail))))
 
 
-def bets_of(x: Floats, w: Floats, alpha: float) -> Floats:
+def predictable_bets(x: Floats, w: Floats, alpha: float) -> Floats:
     """Bets of :func:`confidence_sequence` on scores from 0 to 1 with weights up to 1, for each column, shape (n, k)."""
     n = np.arange(1, len(x) + 1)[:, None]
     mean = (np.cumsum(w * x, axis=0) + 0.5) / (np.cumsum(w, axis=0) + 1)

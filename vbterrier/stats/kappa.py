@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, check_level, excerpt, warn, whole
-from vbterrier.frames.contracts import frame_of
+from vbterrier.frames.contracts import pandas_frame
 from vbterrier.frames.notebook import Panel
 from vbterrier.frames.results import Shown
 from vbterrier.kernels.floats import with_usual_errors
@@ -84,7 +84,7 @@ def cohen_kappa(
         raise ParameterError(f"weights={excerpt(weights)}: wanted None, 'linear' or 'quadratic'")
     if len(first) != len(second):
         raise InputError(f"first has {len(first)} labels, second {len(second)}; give the labels of the same items")
-    codes, n = codes_of(
+    codes, n = category_codes(
         label_frame(pd.DataFrame({"first": np.asarray(first), "second": np.asarray(second)})), categories, weights
     )
     counts = np.bincount(codes[:, 0] * n + codes[:, 1], minlength=n * n).reshape(n, n)
@@ -131,7 +131,7 @@ def fleiss_kappa(labels: Any, *, level: float = 0.95, n_resamples: int = N_RESAM
     (0.657, 0.75)
     """
     _check(level, n_resamples, seed)
-    codes, n = codes_of(label_frame(labels), None, None)
+    codes, n = category_codes(label_frame(labels), None, None)
     agreement = float((codes == codes[:, :1]).all(axis=1).mean())
     if _is_certain(codes):
         return Kappa(np.nan, np.nan, np.nan, agreement, len(codes))
@@ -264,7 +264,7 @@ def label_frame(labels: Any) -> pd.DataFrame:
             )
         frame = pd.DataFrame(array)
     else:
-        frame = frame_of(labels, "labels")
+        frame = pandas_frame(labels, "labels")
     if frame.shape[1] < 2:  # noqa: PLR2004 - two judges
         raise InputError(f"labels: found {frame.shape[1]} columns; agreement needs at least two judges, a column each")
     try:
@@ -281,7 +281,7 @@ def label_frame(labels: Any) -> pd.DataFrame:
     return frame
 
 
-def codes_of(labels: pd.DataFrame, categories: Sequence[Any] | None, weights: str | None) -> tuple[Ints, int]:
+def category_codes(labels: pd.DataFrame, categories: Sequence[Any] | None, weights: str | None) -> tuple[Ints, int]:
     """Encode labels as indices of categories, shape (n_items, n_judges), and return the number of categories."""
     if not len(labels):
         raise InputError("labels: no items; give the labels of several judges for the same items")

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import ParameterError
-from vbterrier.frames.ids import Ids, ids_of
+from vbterrier.frames.ids import Ids, column_ids
 from vbterrier.kernels import vb
 from vbterrier.kernels.fingerprints import mix
 from vbterrier.kernels.tolerances import ROUNDING
@@ -72,7 +72,7 @@ class AlignedMatches:
         tags = self.intent[None], self.weight[None]
         return self._gain(*tags, slice(None), slice(None), cutoff, kind, noisy=False)
 
-    def tagged(self, first: int, last: int) -> tuple[Tagged, slice]:
+    def tagged_block(self, first: int, last: int) -> tuple[Tagged, slice]:
         """Return the matches of consecutive queries and their slice among all matches."""
         starts = self.candidates.starts
         here = slice(*np.searchsorted(self.intent, [starts[first], starts[last]]).tolist())
@@ -96,7 +96,9 @@ class AlignedMatches:
     @cached_property
     def _keys(self) -> dict[str, Words]:
         source = self._docno
-        docno = source if isinstance(source, Ids) else ids_of(pd.Series(source, dtype=object), f"{self.name} 'docno'")
+        docno = (
+            source if isinstance(source, Ids) else column_ids(pd.Series(source, dtype=object), f"{self.name} 'docno'")
+        )
         topic = self.candidates.qid.fingerprints[self.candidates.topic[self.intent]]
         entity = self.candidates.entity.take(self.intent).fingerprints
         mention = mix(entity ^ mix(docno.take(self._order).fingerprints ^ mix(topic)))

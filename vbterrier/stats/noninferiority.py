@@ -114,7 +114,7 @@ class Limits:
         failed = (self.high < -criteria.margin) | many
         return [PASS if good else FAIL if bad else UNKNOWN for good, bad in zip(passed, failed, strict=True)]
 
-    def widened(self, away: tuple[float, float, float, float]) -> Limits:
+    def with_added_errors(self, away: tuple[float, float, float, float]) -> Limits:
         """Limits with further independent errors: reaches below and above the mean, and below and above the share."""
 
         def beyond(limit: Floats, value: Floats, reach: float) -> Floats:
@@ -155,15 +155,15 @@ def _mean_limits(criteria: Criteria, differences: Floats, sample: SampledQueries
     bounds = (-criteria.worst_loss, criteria.bounds[1])
     above, below = criteria.tails
     tails = np.array([above, 1 - below])
-    exact, left, values = sample.split(differences)
-    rest = sample.drawn
+    exact, left, values = sample.split_certain(differences)
+    rest = sample.drawn_queries
     if criteria.sequential or criteria.guarantee == ANY:
         ends = [_of_each(criteria, *column, tails, bounds, name) for column in _columns(values, rest)]
         low, high = np.hstack(ends)
     else:
         from scipy import special
 
-        of, unseen = rest.moments(values).heaviest_unseen, None if rest.unsampled is None else rest.unseen
+        of, unseen = rest.moments(values).heaviest_unseen, None if rest.unsampled is None else rest.unseen_share
         low = lower_limit(of, above, -bounds[0], special.stdtrit, unseen)
         # Without a range, queries that were not sampled gain at most what they may lose.
         best = bounds[1] if np.isfinite(bounds[1]) else -bounds[0]
@@ -195,8 +195,8 @@ def _share_limits(criteria: Criteria, lost: Floats, sample: SampledQueries) -> t
     the number of queries is that of :func:`n_unseen`.
     """
     above, below = criteria.tails
-    exact, left, values = sample.split(lost)
-    rest = sample.drawn
+    exact, left, values = sample.split_certain(lost)
+    rest = sample.drawn_queries
     if criteria.sequential:
         ends = [share_sequences(*column, below, above) for column in _columns(values, rest)]
         low, high = np.hstack(ends)
@@ -215,7 +215,7 @@ def n_unseen(sample: SampledQueries, of: Moments, tail: float) -> Floats:
     """
     if sample.unsampled is None:
         return of.n_heaviest
-    share = sample.unseen(np.array([-np.log(tail)]))
+    share = sample.unseen_share(np.array([-np.log(tail)]))
     return np.asarray(-np.log(tail) / -np.log1p(-np.clip(share, _SMALLEST_SHARE, _LARGEST_SHARE)))
 
 
@@ -274,7 +274,7 @@ def decisions(
     if criteria.sequential:
         return _sequential_decisions(criteria, differences, sample, lost, away)
     interval = limits(criteria, differences, sample, lost)
-    return interval.widened(away).decisions(criteria)
+    return interval.with_added_errors(away).decisions(criteria)
 
 
 def _sequential_decisions(
@@ -380,8 +380,8 @@ class SampledPair:
         """
         criteria, sample = self.criteria, self.sample
         n_resamples = _FEW_RESAMPLES if criteria.sequential or criteria.guarantee == ANY else _N_RESAMPLES
-        resampled = sample.resampled(size, n_resamples, stream(criteria.seed, "queries needed"))
-        drawn = sample.drawn.copies
+        resampled = sample.resample_units(size, n_resamples, stream(criteria.seed, "queries needed"))
+        drawn = sample.drawn_queries.copies
         n_observed = sample.n_units if drawn is None else drawn.sum()
         values, losses = (np.repeat(each[:, None], n_resamples, axis=1) for each in (self.differences, self.lost))
         scale = float(np.sqrt(n_observed / size))

@@ -9,7 +9,7 @@ import numpy as np
 
 from vbterrier.kernels.mean_limits import SampledQueries, lower_limit, p_value, upper_limit
 from vbterrier.kernels.normal import normal_cdf
-from vbterrier.kernels.resample import ENDLESS, random_signs, resamples, stream, studentised
+from vbterrier.kernels.resample import ENDLESS, random_signs, resamples, stream, studentised_means
 from vbterrier.kernels.student_t import t_cdf, t_quantile
 from vbterrier.kernels.tolerances import REPLICA_ROUNDING, ROUNDING
 
@@ -141,7 +141,7 @@ def t_test(
     p = np.asarray(2 * t_cdf(of.df, -np.abs(t)))
     constant = (error == 0) & (mean != 0)
     if constant.any() and np.isfinite(bounds).all():
-        sides = [p_value(each, 0.0, worst, t_cdf) for each, worst in ((of, -bounds[0]), (of.mirrored, bounds[1]))]
+        sides = [p_value(each, 0.0, worst, t_cdf) for each, worst in ((of, -bounds[0]), (of.negation, bounds[1]))]
         p[constant] = np.minimum(2 * np.minimum(*sides), 1.0)[constant]
     return TTest(mean, error, of.df, of.n_effective, np.where((error == 0) & (mean == 0), 1.0, p), of, bounds)
 
@@ -166,7 +166,7 @@ def max_t(
         step = max(1, _BATCH // len(block))
         for start in range(0, len(order), step):
             these = slice(start, start + step)
-            drawn = null.drawn(block, these)
+            drawn = null.block_statistics(block, these)
             threshold = null.observed[these, None] - ROUNDING * np.sqrt(len(differences))
             as_extreme[these] += np.count_nonzero(drawn >= threshold, axis=1)
             np.maximum(drawn[0], maximum, out=drawn[0])
@@ -197,10 +197,10 @@ def _of_ratios(
     scale = n / np.maximum(np.sqrt((differences**2).sum(axis=0)), ROUNDING)
 
     def statistic(block: Floats, at: int, ratio: RatioPair) -> Floats:
-        return ratio.flipped(block) * scale[at] if test == "randomisation" else ratio.resampled(block)
+        return ratio.flipped_differences(block) * scale[at] if test == "randomisation" else ratio.resampled_t(block)
 
-    def drawn(block: Floats, these: slice) -> Floats:
-        made = null.drawn(block, these)
+    def block_statistics(block: Floats, these: slice) -> Floats:
+        made = null.block_statistics(block, these)
         for row, at in enumerate(range(len(observed))[these]):
             ratio = ratios[at]
             if ratio is not None:
@@ -216,21 +216,23 @@ def _of_ratios(
                 difference, spread = (float(np.abs(each[0])) for each in ratio.difference(whole))
                 none = 0.0 if difference <= ROUNDING else ENDLESS
                 observed[at] = difference / spread if spread > ROUNDING else none
-    return replace(null, observed=observed, drawn=drawn)
+    return replace(null, observed=observed, drawn=block_statistics)
 
 
 @dataclass(frozen=True, eq=False)
 class NullDistribution:
     """Observed ``|t|`` of each pair and draws under the hypothesis, up to the same increasing function.
 
-    ``observed``: shape (k,). ``blocks``: signs or counts of topics, shape (rows, n). ``drawn``: function of a block and
-    a slice of pairs, which returns shape (pairs, rows). ``n_draws``: number of rows of all blocks. ``n_observed``: 1 to
-    count the observed statistic besides the draws, 0 if it is one of the draws.
+    - ``observed``: shape (k,)
+    - ``blocks``: signs or counts of topics, shape (rows, n)
+    - ``block_statistics``: function of a block and a slice of pairs, which returns shape (pairs, rows)
+    - ``n_draws``: number of rows of all blocks
+    - ``n_observed``: 1 to count the observed statistic besides the draws, 0 if it is one of the draws
     """
 
     observed: Floats
     blocks: Iterator[Floats]
-    drawn: Callable[[Floats, slice], Floats]
+    block_statistics: Callable[[Floats, slice], Floats]
     n_draws: int
     n_observed: int
 
@@ -243,11 +245,11 @@ def _sign_flips(differences: Floats, n_resamples: int, seed: int) -> NullDistrib
     all_flips = 2**n <= n_resamples
     blocks = _all_signs(n) if all_flips else random_signs(n, n_resamples, stream(seed, "sign flips"))
 
-    def drawn(block: Floats, these: slice) -> Floats:
+    def block_statistics(block: Floats, these: slice) -> Floats:
         return np.asarray(np.abs(unit[these] @ block.T))
 
     n_draws = 2**n if all_flips else n_resamples
-    return NullDistribution(np.abs(unit.sum(axis=1)), blocks, drawn, n_draws, 0 if all_flips else 1)
+    return NullDistribution(np.abs(unit.sum(axis=1)), blocks, block_statistics, n_draws, 0 if all_flips else 1)
 
 
 def _all_signs(n: int) -> Iterator[Floats]:
@@ -264,10 +266,12 @@ def _bootstrap(differences: Floats, n_resamples: int, seed: int) -> NullDistribu
     squares = scaled**2
     observed = np.divide(np.abs(mean), std, out=np.where(mean == 0, 0.0, ENDLESS), where=std > 0)
 
-    def drawn(block: Floats, these: slice) -> Floats:
-        return np.abs(studentised(scaled[these] @ block.T / n, squares[these] @ block.T / n))
+    def block_statistics(block: Floats, these: slice) -> Floats:
+        return np.abs(studentised_means(scaled[these] @ block.T / n, squares[these] @ block.T / n))
 
-    return NullDistribution(observed, resamples(n, n_resamples, stream(seed, "bootstrap test")), drawn, n_resamples, 1)
+    return NullDistribution(
+        observed, resamples(n, n_resamples, stream(seed, "bootstrap test")), block_statistics, n_resamples, 1
+    )
 
 
 def column_std(differences: Floats) -> Floats:

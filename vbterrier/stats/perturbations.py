@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, choice, excerpt, number
-from vbterrier.kernels.candidates import another, log_gammas, peaks, resampled, survivors
+from vbterrier.kernels.candidates import another, bootstrap_counts, log_gammas, peaks, survivors
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.vb import bernoulli_variance, vb, vb_range
 
@@ -160,11 +160,11 @@ class DropConstraints:
             raise InputError(
                 "intents: DropConstraints needs the column 'violations', which RelaxConstraints writes; found none"
             )
-        kept = self._kept(state.n_constraints, state.violations.shape[-1], draws)
+        kept = self._draw_kept_mask(state.n_constraints, state.violations.shape[-1], draws)
         violations = state.violations * kept[:, state.candidates.topic]
         return replace(state, violations=violations, delta=violations.sum(axis=-1))
 
-    def _kept(self, n_constraints: NDArray[np.int64], most: int, draws: Draws) -> NDArray[np.bool_]:
+    def _draw_kept_mask(self, n_constraints: NDArray[np.int64], most: int, draws: Draws) -> NDArray[np.bool_]:
         """Draw a mask of the constraints that are kept, shape (b, n_topics, most)."""
         numbers = np.arange(most)
         filled = numbers < n_constraints[:, None]
@@ -227,7 +227,7 @@ class IntentBootstrap:
     def apply(self, state: State, draws: Draws) -> State:
         """Weight candidates by their number of draws."""
         topic, n_topics = state.candidates.topic, len(state.candidates.topics)
-        counts = resampled(draws.uniform("intent"), state.alive, topic, n_topics)
+        counts = bootstrap_counts(draws.uniform("intent"), state.alive, topic, n_topics)
         with np.errstate(divide="ignore"):
             return state.with_base(state.log_base + np.log(counts))
 
@@ -294,10 +294,10 @@ class TagConfusion:
         if self.share == 0:
             return tagged
         keys = tagged.keys[self.by]
-        wrong = draws.keyed("wrong", keys) < self.share
-        lost = wrong & (draws.keyed("lost", keys) < self.lost)
+        wrong = draws.uniform_by_key("wrong", keys) < self.share
+        lost = wrong & (draws.uniform_by_key("lost", keys) < self.lost)
         start, size = tagged.candidates.starts[tagged.topic], tagged.candidates.sizes[tagged.topic]
-        other = another(draws.keyed("other", keys), tagged.intent, start, size)
+        other = another(draws.uniform_by_key("other", keys), tagged.intent, start, size)
         lost |= wrong & (size == 1)
         weight = np.where(lost, 0.0, tagged.weight)
         return replace(tagged, intent=np.where(wrong, other, tagged.intent), weight=weight)
@@ -319,7 +319,7 @@ class TagDropout:
 
     def apply(self, tagged: Tagged, draws: Draws) -> Tagged:
         """Keep or lose each tag."""
-        kept = draws.keyed("holds", tagged.keys["mention"]) < tagged.weight
+        kept = draws.uniform_by_key("holds", tagged.keys["mention"]) < tagged.weight
         return replace(tagged, weight=kept.astype(np.float64))
 
 

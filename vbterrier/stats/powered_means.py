@@ -21,7 +21,7 @@ from vbterrier.errors import (
     warn,
 )
 from vbterrier.frames.score_table import refuse_ratios
-from vbterrier.frames.values import values_of
+from vbterrier.frames.values import values_frame
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.resample import left_out_slopes
 from vbterrier.kernels.tolerances import ROUNDING
@@ -181,7 +181,7 @@ def prediction_powered(
     choice("target", target, TARGETS)
     check_level(level)
     fixed = None if lam is None else number("lam", lam)
-    frames = values_of(predicted, "predicted"), values_of(labelled, "labelled")
+    frames = values_frame(predicted, "predicted"), values_frame(labelled, "labelled")
     for frame in frames:
         refuse_ratios(list(frame["measure"].unique()), "linking_report of the labelled queries")
     joined = _labelled_scores(*frames, predicts)

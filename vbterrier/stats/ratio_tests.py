@@ -30,7 +30,7 @@ class RatioPair(NamedTuple):
     figure: Callable[[Floats], Floats]
     slopes: Callable[[Floats], Floats]
 
-    def flipped(self, signs: Floats) -> Floats:
+    def flipped_differences(self, signs: Floats) -> Floats:
         """``|θ_a - θ_b|`` with exchanged answers in the units of sign -1, shape (rows,); infinite if undefined."""
         both, half = (self.first + self.second).sum(axis=0) / 2, (self.first - self.second) / 2
         moved = signs @ half
@@ -47,7 +47,7 @@ class RatioPair(NamedTuple):
         spread = np.sqrt(len(self.first) * (counts * change**2).sum(axis=-1))
         return self.figure(first) - self.figure(second), spread
 
-    def resampled(self, counts: Floats) -> Floats:
+    def resampled_t(self, counts: Floats) -> Floats:
         """``|d* - d|/s*`` of resamples, shape (rows,); infinite if a ratio is undefined."""
         observed = self.difference(np.ones((1, len(self.first))))[0][0]
         difference, spread = self.difference(counts)
@@ -64,7 +64,7 @@ def ratio_pairs(
 
     ``pairs``: the columns of both systems; ``of_units``: sums of rows over the units that are flipped or drawn.
     """
-    place = linking.place_of(measure)
+    place = linking.figure_index(measure)
     kinds = [of_units(np.eye(linking.N_ANSWERS)[each]) for each in answers.T.astype(np.int64)]
     figure, slopes = partial(linking.figure, place=place), partial(linking.slopes, place=place)
     return [RatioPair(kinds[a], kinds[b], figure, slopes) for a, b in pairs]

@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, check_level, warn, whole
-from vbterrier.frames.contracts import frame_of, require
-from vbterrier.frames.ids import numbers_of
+from vbterrier.frames.contracts import pandas_frame, require
+from vbterrier.frames.ids import column_numbers
 from vbterrier.frames.ranges import score_bounds
 from vbterrier.kernels.floats import with_usual_errors
-from vbterrier.stats.comparisons import adjusted
+from vbterrier.stats.comparisons import adjusted_p_values
 from vbterrier.stats.topic_intervals import UNSEEN, Interval, method_within, topics_interval
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def numeric_columns(table: Any, names: Sequence[str], *, gaps: Sequence[str] = (
     """Return columns of a table as finite numbers, shape (n_topics,); NaN where a value of a column in ``gaps`` is
     missing.
     """
-    frame = frame_of(table, "table")
+    frame = pandas_frame(table, "table")
     require(frame, list(names), "table")
     columns: dict[str, Floats] = {}
     for name in names:
@@ -51,7 +51,7 @@ def numeric_columns(table: Any, names: Sequence[str], *, gaps: Sequence[str] = (
             row = int(np.argmin(is_number))
             raise InputError(f"{where}: row {row} has no value, wanted a number for every topic; leave the topic out")
         # Fill missing values with 0, so that errors name the rows of the table.
-        values = numbers_of(column if is_number.all() else column.astype(object).where(column.notna(), 0.0), where)
+        values = column_numbers(column if is_number.all() else column.astype(object).where(column.notna(), 0.0), where)
         values = np.where(is_number, values, np.nan)
         if np.isinf(values).any():
             raise InputError(f"{where}: row {int(np.argmax(np.isinf(values)))} is infinite, wanted a finite number")
@@ -101,7 +101,7 @@ def coverage_strata(
     if not measures:
         raise ParameterError("no measures; name at least one column, such as 'gain'")
     columns = numeric_columns(table, list(dict.fromkeys([coverage, *measures])), gaps=[coverage])
-    stratum = strata_of(columns[coverage], n_strata)
+    stratum = topic_strata(columns[coverage], n_strata)
     sizes = np.bincount(stratum[stratum >= 0], minlength=n_strata)
     if not sizes.all():
         which = ", ".join(str(place + 1) for place in np.flatnonzero(sizes == 0))
@@ -125,7 +125,7 @@ def coverage_strata(
     return pd.DataFrame(rows, columns=list(STRATA_COLUMNS))
 
 
-def strata_of(coverage: Floats, n_strata: int) -> Ints:
+def topic_strata(coverage: Floats, n_strata: int) -> Ints:
     """Return the stratum of each topic, from 0, and -1 if its coverage is NaN; shape (n,).
 
     Equal values share a stratum, no stratum is empty, and the sum of the squared sizes of the strata is minimal. With
@@ -212,14 +212,14 @@ def gain_regressions(
         raise ParameterError(f"gain, measures and controls are {names}: wanted at least one measure, each column once")
     columns = numeric_columns(table, names, gaps=measures)
     base = np.stack([np.ones(len(columns[gain])), *(columns[name] for name in controls)], axis=1)
-    rows = [_fitted(name, columns[name], base, columns[gain], level) for name in measures]
+    rows = [_regression_row(name, columns[name], base, columns[gain], level) for name in measures]
     regressions = pd.DataFrame(rows, columns=list(REGRESSION_COLUMNS))
     tested = regressions["p_value"].notna()
-    regressions.loc[tested, "p_adjusted"] = adjusted(regressions.loc[tested, "p_value"].to_numpy(), "holm")
+    regressions.loc[tested, "p_adjusted"] = adjusted_p_values(regressions.loc[tested, "p_value"].to_numpy(), "holm")
     return regressions
 
 
-def _fitted(name: str, measure: Floats, base: Floats, gain: Floats, level: float) -> tuple[Any, ...]:
+def _regression_row(name: str, measure: Floats, base: Floats, gain: Floats, level: float) -> tuple[Any, ...]:
     defined = ~np.isnan(measure)
     n, nan = int(defined.sum()), float("nan")
     counts = (n, len(defined) - n, "HC3")

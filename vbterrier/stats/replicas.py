@@ -14,7 +14,7 @@ import pandas as pd
 from vbterrier.errors import InputError, ParameterError, check_level, choice, examples, excerpt, warn, whole
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.normal import normal_quantile
-from vbterrier.kernels.resample import acceleration_of
+from vbterrier.kernels.resample import bca_acceleration
 from vbterrier.kernels.tolerances import REPLICA_ROUNDING
 from vbterrier.kernels.vb import per_topic
 from vbterrier.log import bar
@@ -56,7 +56,7 @@ def hoeffding_replicas(epsilon: float, delta: float, *, alpha: float = 0.0) -> i
     >>> hoeffding_replicas(0.05, 0.05), hoeffding_replicas(0.05, 0.05, alpha=1)
     (738, 1076)
     """
-    width = _range_of(alpha)
+    width = _score_range(alpha)
     if not (isinstance(epsilon, (int, float)) and 0 < epsilon < math.inf):
         raise ParameterError(f"epsilon={excerpt(epsilon)}: wanted a number above 0")
     _check_probability(delta)
@@ -88,10 +88,10 @@ def hoeffding_error(n_replicas: int, delta: float, *, alpha: float = 0.0) -> flo
     """
     whole("n_replicas", n_replicas)
     _check_probability(delta)
-    return _range_of(alpha) * math.sqrt(math.log(2 / delta) / (2 * n_replicas))
+    return _score_range(alpha) * math.sqrt(math.log(2 / delta) / (2 * n_replicas))
 
 
-def _range_of(alpha: float) -> float:
+def _score_range(alpha: float) -> float:
     if not (isinstance(alpha, (int, float)) and 0 <= alpha < math.inf):
         raise ParameterError(f"alpha={excerpt(alpha)}: wanted a number of at least 0")
     return (1 + math.hypot(1, alpha)) / 2
@@ -115,7 +115,7 @@ def replica_intervals(
 
     - ``replicas``: scores, with the replicas along the first axis, shape (B, ...).
     - ``point``: scores without perturbation, shape (...); needed for ``"bca"``.
-    - ``acceleration``: of the BCa interval, shape (...), see :func:`vbterrier.kernels.resample.acceleration_of`;
+    - ``acceleration``: of the BCa interval, shape (...), see :func:`vbterrier.kernels.resample.bca_acceleration`;
       defined if units, such as intents, were resampled. By default 0, which is stated in the name of the method.
     - ``method``: ``"percentile"``: the quantiles ``(1 ± level)/2`` of the replicas. ``"bca"``: quantiles adjusted for
       the proportion of replicas below the point (ties count half) and for the acceleration (Efron 1987). ``"normal"``:
@@ -198,7 +198,7 @@ class Replicas:
         places = [self.statistics.index(statistic) for statistic in statistics]
         return replace(self, statistics=list(statistics), values=self.values[:, places], point=self.point[:, places])
 
-    def pooled(self, statistics: Sequence[Statistic]) -> Replicas:
+    def pool_queries(self, statistics: Sequence[Statistic]) -> Replicas:
         """Return scores of the joint intents of all queries as those of one query, from :func:`moment_statistics`."""
 
         def scores(values: Floats) -> Floats:
@@ -220,7 +220,7 @@ class Replicas:
         resampled intents.
         """
         replicas = np.moveaxis(self.values, 2, 0)
-        acceleration = None if left_out is None else acceleration_of(left_out)
+        acceleration = None if left_out is None else bca_acceleration(left_out)
         limits = self._limits(replicas, self.point, acceleration, level, method)
         names, measures, topics = np.meshgrid(self.systems, list(map(str, self.statistics)), self.topics, indexing="ij")
         std = replicas.std(axis=0, ddof=1) if len(replicas) > 1 else np.full(self.point.shape, np.nan)
@@ -237,7 +237,7 @@ class Replicas:
         The interval lies around the latter: if noise shifts scores, it may not contain ``value``. See :meth:`frame`.
         """
         means, point = self.values.mean(axis=3), self.point.mean(axis=2)
-        acceleration = None if left_out is None else acceleration_of(left_out, of_mean=True)
+        acceleration = None if left_out is None else bca_acceleration(left_out, of_mean=True)
         limits = self._limits(np.moveaxis(means, 2, 0), point, acceleration, level, method)
         names, measures = np.meshgrid(self.systems, list(map(str, self.statistics)), indexing="ij")
         arrays = {"name": names, "measure": measures, "value": point, "low": limits.low, "high": limits.high}
@@ -300,7 +300,7 @@ def replicate(
         check_perturbation(perturbation)
         noise[getattr(perturbation, "target", "intents")].append((name, perturbation))
     candidates = CandidateArrays.of(intents)
-    plan = _ReplicaPlan(candidates, _aligned(systems, candidates), list(statistics))
+    plan = _ReplicaPlan(candidates, _aligned_matches(systems, candidates), list(statistics))
     values = plan.scores(n_replicas, seed, noise["intents"], noise["tags"], progress=progress)
     point = plan.scores(1, seed, [], [])[:, :, 0]
     return Replicas(candidates.topics, list(systems), plan.statistics, values, point, tuple(perturbations), seed)
@@ -317,11 +317,11 @@ def left_out(
     for candidates of probability 0 (which do not affect scores), and if no candidate would be left.
     """
     candidates = CandidateArrays.of(intents)
-    plan = _ReplicaPlan(candidates, _aligned(systems, candidates), list(statistics))
+    plan = _ReplicaPlan(candidates, _aligned_matches(systems, candidates), list(statistics))
     return plan.scores(int(candidates.sizes.max(initial=0)), 0, [("", _LeaveOneOut())], [], undefined=True)
 
 
-def _aligned(
+def _aligned_matches(
     systems: Mapping[str, Matches | Sequence[Matches]], candidates: CandidateArrays
 ) -> list[list[AlignedMatches]]:
     """Return the rankings of each system: one, or one for each frame of the variants and one for the given queries."""
@@ -373,9 +373,9 @@ class _ReplicaPlan:
         values = np.empty((len(self.systems), len(self.statistics), n_replicas, len(self.whole.topics)))
         batches = self._batches(n_replicas, seed, with_tags=bool(of_tags))
         for first, last, draws in _batches_with_progress(batches, values.shape[-1], progress=progress):
-            state = State.unperturbed(draws.candidates)
+            state = State.from_candidates(draws.candidates)
             for name, perturbation in of_intents:
-                state = perturbation.apply(state, draws.named(name))
+                state = perturbation.apply(state, draws.with_name(name))
             weights = state.weights
             total = per_topic(weights, draws.candidates.topic, last - first)
             if undefined:
@@ -420,9 +420,9 @@ def _noisy_gains(
     system: AlignedMatches, first: int, last: int, noise: list[tuple[str, Any]], draws: Draws, kinds: Sequence[Any]
 ) -> list[Floats]:
     """Return the gains of a ranking under perturbed tags, an array of shape (b, n) for each kind of gain."""
-    tagged, matched = system.tagged(first, last)
+    tagged, matched = system.tagged_block(first, last)
     for name, perturbation in noise:
-        tagged = perturbation.apply(tagged, draws.named(name))
+        tagged = perturbation.apply(tagged, draws.with_name(name))
     return [system.noisy_gain(tagged, matched, *kind) for kind in kinds]
 
 

@@ -41,7 +41,7 @@ class OrderLimits:
     margin: float
 
     @property
-    def reversed(self) -> Ints:
+    def reversed_pairs(self) -> Ints:
         """The pairs that are shown reversed by more than the margin, the largest difference first."""
         rows = np.flatnonzero(self.corrected + self.half < -self.margin)
         return np.asarray(rows[np.argsort(self.corrected[rows], kind="stable")])

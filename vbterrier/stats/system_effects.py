@@ -26,7 +26,7 @@ from vbterrier.frames.results import Shown
 from vbterrier.frames.score_table import ScoreTable, refuse_ratios, table_on_own_topics
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.resample import stream
-from vbterrier.stats.comparisons import is_significant, pairs_of
+from vbterrier.stats.comparisons import is_significant, system_pairs
 from vbterrier.stats.paired_tests import column_std
 from vbterrier.stats.topic_intervals import N_RESAMPLES, tail_probabilities
 
@@ -156,7 +156,7 @@ def analysis_of_variance(values: Any, *, level: float = 0.95) -> AnalysisOfVaria
         about = {"measure": measure, "source": ["system", "topic", "residual"], "df": df, "sum_sq": squares}
         tested = {"mean_sq": mean_sq, "F": f, "p_value": p_values, "variance": components, "share": shares}
         tables.append(pd.DataFrame({**about, **tested}))
-        chosen = pairs_of(names, None)
+        chosen = system_pairs(names, None)
         diff = np.array([by_system[names.index(a)] - by_system[names.index(b)] for a, b in chosen])
         scale = (error / n) ** 0.5 if error > 0 else np.nan
         reach = _critical_range(level, k, int(df[2])) * scale if error > 0 else np.nan
@@ -253,7 +253,7 @@ def bayesian_comparison(
     for view in table_of_values.views(by_id=False):
         measure, names, table = view.measure, view.names, view.values
         require_difference("rope", rope, measure)
-        chosen = pairs_of(names, baseline)
+        chosen = system_pairs(names, baseline)
         if not chosen:
             continue
         differences = np.stack([table[:, names.index(a)] - table[:, names.index(b)] for a, b in chosen], axis=1)
@@ -365,10 +365,10 @@ def risk_table(
     base = scores.mean(axis=1) if baseline is None else scores[:, names.index(baseline)]
     c = len(scores)
 
-    def weighted(differences: Floats) -> Floats:
+    def weight_losses(differences: Floats) -> Floats:
         return np.where(differences < 0, 1 + alpha, 1.0) * differences
 
-    gains = weighted(scores - base[:, None])
+    gains = weight_losses(scores - base[:, None])
     urisk = gains.mean(axis=0)
     trisk, zrisk = np.full((2, len(names)), np.nan)
     spread = gains.std(axis=0, ddof=1) if c > 1 else np.zeros(len(names))
@@ -379,7 +379,7 @@ def risk_table(
         total = max(float(scores.sum()), np.finfo(np.float64).tiny)
         expected = scores.sum(axis=0) * (scores.sum(axis=1, keepdims=True) / total)
         residual = np.divide(scores - expected, np.sqrt(expected), out=np.zeros_like(scores), where=expected > 0)
-        zrisk = weighted(residual).sum(axis=0)
+        zrisk = weight_losses(residual).sum(axis=0)
     frame = pd.DataFrame({"name": names})
     for name, table in tables.items():
         frame[name] = frame["name"].map(dict(zip(table.names, table.values.mean(axis=0).tolist(), strict=True)))

@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, examples, warn
-from vbterrier.frames.entities import TagFrame, documents_of
-from vbterrier.frames.ids import ids_of, require_same_kind
-from vbterrier.frames.named import named
+from vbterrier.frames.entities import TagFrame, documents_frame
+from vbterrier.frames.ids import column_ids, require_same_kind
+from vbterrier.frames.named import named_frame
 from vbterrier.frames.notebook import Panel
 from vbterrier.frames.results import Shown
-from vbterrier.kernels.candidates import normalised
+from vbterrier.kernels.candidates import normalise_weights
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.grade_regression import sigmoid
 from vbterrier.stats.candidates import CandidateArrays
@@ -104,13 +104,13 @@ class TaggerErrors:
         """Keep, replace or lose each tag."""
         from scipy.special import betaincinv
 
-        rates = tagged.candidates.cached(("tagger rates", id(self.model)), self._rates)
+        rates = tagged.candidates.compute_once(("tagger rates", id(self.model)), self._rates)
         here = tagged.candidates.span.start + tagged.intent
         unit, mention = tagged.keys["entity"], tagged.keys["mention"]
-        threshold = betaincinv(rates.detected[here], rates.missed[here], draws.keyed("rate", unit))
-        wrong = draws.keyed("wrong", mention) >= threshold
-        lost = wrong & (draws.keyed("lost", unit) < self.model.lost)
-        other = rates.taken_for(here, draws.keyed("which", unit), draws.keyed("other", unit))
+        threshold = betaincinv(rates.detected[here], rates.missed[here], draws.uniform_by_key("rate", unit))
+        wrong = draws.uniform_by_key("wrong", mention) >= threshold
+        lost = wrong & (draws.uniform_by_key("lost", unit) < self.model.lost)
+        other = rates.taken_for(here, draws.uniform_by_key("which", unit), draws.uniform_by_key("other", unit))
         lost |= wrong & (tagged.candidates.sizes[tagged.topic] == 1)
         intent = np.where(wrong, other - tagged.candidates.span.start, tagged.intent)
         return replace(tagged, intent=intent, weight=np.where(lost, 0.0, tagged.weight))
@@ -225,7 +225,7 @@ def fit_tagger(tags: Any, gold: Any, *, intents: Any = None, documents: Any = No
     >>> model.entities[["entity_id", "n_gold", "n_found"]].values.tolist()
     [['team', 2, 0], ['country', 1, 1]]
     """
-    tagged, right = (TagFrame(named("tags", of), name=name) for of, name in ((tags, "tags"), (gold, "gold")))
+    tagged, right = (TagFrame(named_frame("tags", of), name=name) for of, name in ((tags, "tags"), (gold, "gold")))
     for table in (tagged, right):
         if table.topics is not None:
             raise InputError(f"{table.name}: found a column qid; a tagger model needs tags of documents, drop qid")
@@ -241,7 +241,7 @@ def fit_tagger(tags: Any, gold: Any, *, intents: Any = None, documents: Any = No
             f"{examples(labelled['docno'].iloc[:4])}; check the ids"
         )
     n_spurious = len(inside) - int(_in(inside, outside).sum())
-    candidates = None if intents is None else CandidateArrays.of(named("intents", intents))
+    candidates = None if intents is None else CandidateArrays.of(named_frame("intents", intents))
     odds = pd.Series(0.0, index=outside["entity_id"].unique())
     counted_tags, counted = inside, outside
     if candidates is not None:
@@ -290,14 +290,14 @@ def fit_tagger(tags: Any, gold: Any, *, intents: Any = None, documents: Any = No
 def _probabilities(candidates: CandidateArrays) -> Floats:
     """Return the probability of each candidate."""
     delta = 0.0 if candidates.delta is None else candidates.delta
-    return normalised(np.exp(candidates.log_base - delta), candidates.topic, len(candidates.topics))
+    return normalise_weights(np.exp(candidates.log_base - delta), candidates.topic, len(candidates.topics))
 
 
 def _documents(documents: Any, gold: TagFrame) -> pd.DataFrame:
     """Return the labelled documents, ids as text."""
     docnos = pd.Series(gold.docno.text.to_pylist(), dtype=object)
     if documents is not None:
-        ids = ids_of(documents_of(documents)["docno"], "documents column 'docno'")
+        ids = column_ids(documents_frame(documents)["docno"], "documents column 'docno'")
         require_same_kind(gold.docno, ids, "gold column 'docno'", "documents column 'docno'")
         listed = pd.Series(ids.text.to_pylist(), dtype=object)
         strange = docnos[~docnos.isin(listed)]

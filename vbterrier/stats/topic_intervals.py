@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, check_level, choice, warn, whole
-from vbterrier.frames.contracts import frame_of
+from vbterrier.frames.contracts import pandas_frame
 from vbterrier.frames.ranges import UNKNOWN, mean_bounds
 from vbterrier.frames.score_table import (
     ScoreTable,
@@ -27,11 +27,11 @@ from vbterrier.kernels.resample import (
     ENDLESS,
     bounded_limits,
     constant_limits,
-    means_of,
     quantiles_at,
     resampled_means,
     stream,
-    studentised,
+    studentised_means,
+    weighted_means,
     weighted_sums,
 )
 from vbterrier.kernels.student_t import t_quantile
@@ -74,7 +74,7 @@ class Intervals:
     method: str
     constant: Bools | None = None
 
-    def method_of(self, place: int) -> str:
+    def interval_method(self, place: int) -> str:
         """The method of an interval; that asked for if there is none."""
         is_bounded = self.constant is not None and bool(self.constant[place] and np.isfinite(self.low[place]))
         return OF_CONSTANT if is_bounded else self.method
@@ -141,7 +141,7 @@ def intervals(
     if sample is not None and method != UNSEEN:
         raise ParameterError(f"method={method!r} has no weights or clusters; use {UNSEEN!r}")
     refuse_ratios_of_means(scores.measures)
-    answers = with_answers(scores, frame_of(values, "values"))
+    answers = with_answers(scores, pandas_frame(values, "values"))
     scores = linearised_on(answers, sample).of(scores.measures)
     drawn: dict[str, Any] = {"level": level, "n_resamples": n_resamples, "seed": seed}
     rows = interval_rows(scores, method, **drawn, bounds=bounds, sample=sample, answers=answers)
@@ -172,7 +172,7 @@ def interval_rows(
         limits = _topics_intervals(values, level, method, draws, n_resamples, ranges[places[:, 1]].T, of)
         columns = zip(places.tolist(), of.mean(values), limits.low, limits.high, strict=True)
         for column, ((system, measure), mean, low, high) in enumerate(columns):
-            made = limits.method_of(column)
+            made = limits.interval_method(column)
             drawn = 0 if made == OF_CONSTANT and method != BOUNDED else used
             name = scores.names[system], scores.measures[measure]
             rows[system, measure] = (*name, mean, low, high, level, made, len(qids), drawn, seed)
@@ -186,7 +186,7 @@ def _recompute_ratios(
 ) -> None:
     """Replace the limits of ratios of sums by those of the ratios of resampled answers, where resamples differ."""
     for measure, of_answers in answers_by(scores.measures).items():
-        at, place = scores.measures.index(measure), linking.place_of(measure)
+        at, place = scores.measures.index(measure), linking.figure_index(measure)
         figure, slopes = (partial(each, place=place) for each in (linking.figure, linking.slopes))
         for system, name in enumerate(scores.names):
             values, cells = scores.values[at, system], answers.rows(of_answers, [name], scores.qids)[0]
@@ -209,7 +209,7 @@ def _recompute_ratios(
 def topics_interval(values: Floats, **options: Any) -> Interval:
     """Confidence interval of a mean over topics: :func:`topics_intervals` of one column, of shape (n,)."""
     interval = topics_intervals(np.asarray(values, dtype=np.float64)[:, None], **options)
-    return Interval(float(interval.low[0]), float(interval.high[0]), interval.method_of(0))
+    return Interval(float(interval.low[0]), float(interval.high[0]), interval.interval_method(0))
 
 
 def method_within(method: str, bounds: Bounds) -> str:
@@ -326,8 +326,8 @@ def _topics_intervals(
 
 def _of_unseen(values: Floats, tail: float, bounds: Floats, sample: SampledQueries) -> Floats:
     """Limits of :mod:`vbterrier.kernels.mean_limits` on both sides, shape (2, m); NaN without bounds."""
-    exact, left, rest = sample.split(values)
-    of, finite = sample.drawn.moments(rest), np.isfinite(bounds).all(axis=0)
+    exact, left, rest = sample.split_certain(values)
+    of, finite = sample.drawn_queries.moments(rest), np.isfinite(bounds).all(axis=0)
     worst, best = -np.where(finite, bounds[0], 0.0), np.where(finite, bounds[1], 0.0)
     low, high = lower_limit(of, tail, worst, t_quantile), upper_limit(of, tail, best, t_quantile)
     return np.where(finite, np.stack([exact + left * low, exact + left * high]), np.nan)
@@ -391,11 +391,11 @@ def _bca(values: Floats, tails: Floats, draws: np.random.Generator, n_resamples:
     return bca_limits(means, share, cube / (6 * square**1.5), tails)
 
 
-def _studentised(values: Floats, tails: Floats, draws: np.random.Generator, n_resamples: int) -> Floats:
+def _studentised_limits(values: Floats, tails: Floats, draws: np.random.Generator, n_resamples: int) -> Floats:
     mean, std = values.mean(axis=0), values.std(axis=0)
     scaled = (values - mean) / std
     means, squares = np.split(resampled_means(np.hstack([scaled, scaled**2]), n_resamples, draws), 2, axis=1)
-    t = np.quantile(studentised(means, squares), tails[::-1], axis=0)
+    t = np.quantile(studentised_means(means, squares), tails[::-1], axis=0)
     # Quantiles interpolated between a finite and an infinite value are infinite, too.
     t[np.abs(t) > ENDLESS * ROUNDING] *= np.inf
     return np.asarray(mean - t * std)
@@ -431,7 +431,7 @@ def ratio_limits(
     share, n, tails = is_kind.mean(axis=0), len(cells), tail_probabilities(level)
     draws = _draws(method, seed, "", qids)()
     if method == "poisson":
-        shares = means_of(*draws(is_kind, n_resamples))[1:]
+        shares = weighted_means(*draws(is_kind, n_resamples))[1:]
     else:
         shares = resampled_means(is_kind, n_resamples, draws)
     replicas, point = figure(shares), figure(share)
@@ -461,11 +461,11 @@ def ratio_limits(
 
 
 def _poisson(values: Floats, tails: Floats, sums: Callable[[Floats, int], tuple[Any, Any]], n_resamples: int) -> Floats:
-    return poisson_limits(means_of(*sums(values, n_resamples)), tails)
+    return poisson_limits(weighted_means(*sums(values, n_resamples)), tails)
 
 
 def poisson_limits(means: Floats, tails: Floats) -> Floats:
-    """Return quantiles of the means of :func:`~vbterrier.kernels.resample.means_of`, ignoring empty resamples."""
+    """Return quantiles of the means of :func:`~vbterrier.kernels.resample.weighted_means`, ignoring empty resamples."""
     resampled = means[1:]
     empty = np.isnan(resampled)
     if not empty.any():
@@ -485,7 +485,7 @@ def _student(values: Floats, tails: Floats, _draws: np.random.Generator, _n_resa
 METHODS: dict[str, Callable[..., Floats]] = {
     "percentile": _percentile,
     "bca": _bca,
-    "studentised": _studentised,
+    "studentised": _studentised_limits,
     "poisson": _poisson,
     "normal": _student,
 }

@@ -17,19 +17,19 @@ from vbterrier.frames.results import Shown, of_means
 from vbterrier.frames.score_table import ScoreTable, refuse_ratios
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.resample import (
-    acceleration_of,
+    bca_acceleration,
     constant_limits,
-    means_of,
     random_signs,
     resampled_means,
     stream,
+    weighted_means,
     weighted_sums,
 )
 from vbterrier.kernels.student_t import t_quantile
 from vbterrier.kernels.tolerances import ROUNDING
 from vbterrier.kernels.vb import lowest_point
 from vbterrier.stats.comparisons import COLUMNS as PAIR_COLUMNS
-from vbterrier.stats.comparisons import adjusted, pairs_of
+from vbterrier.stats.comparisons import adjusted_p_values, system_pairs
 from vbterrier.stats.matches import PooledSuccess, Statistic
 from vbterrier.stats.paired_tests import TESTS
 from vbterrier.stats.topic_intervals import (
@@ -155,7 +155,7 @@ class TopicStatistics(Shown):
     @staticmethod
     def _limits(columns: list[_Column], measures: list[str], tails: Floats) -> tuple[Floats, Floats]:
         weights = np.stack([column.weights for column in columns], axis=1)
-        means = means_of(weights, np.stack([column.sums for column in columns], axis=2))
+        means = weighted_means(weights, np.stack([column.sums for column in columns], axis=2))
         limits = poisson_limits(means, tails)
         for place, column in enumerate(columns):
             if column.weights[0] < 2:  # noqa: PLR2004 - a bootstrap needs two
@@ -308,7 +308,7 @@ class PooledScores:
             warn("an interval over topics needs at least two topics")
             limits = np.full((2, *point.shape), np.nan)
         else:
-            limits = self._limits_of(resampled_means(self.rows, n_resamples, stream(seed, "")), tails, method)
+            limits = self._score_limits(resampled_means(self.rows, n_resamples, stream(seed, "")), tails, method)
         bounds = np.array([mean_bounds(measure) for measure in self.statistics]).T
         limits = np.clip(limits, *bounds[:, None, :])
         description = f"topics ({method})", self.n, 0 if method == "normal" else n_resamples
@@ -317,12 +317,12 @@ class PooledScores:
         for (at, name), (column, (measure, statistic)) in product(
             enumerate(self.names), enumerate(self.statistics.items())
         ):
-            is_bounded = constant[at][self._moment_of(statistic)] and self.n > 1
+            is_bounded = constant[at][self._moment_index(statistic)] and self.n > 1
             about = (OF_CONSTANT, self.n, 0) if is_bounded else description
             rows.append((name, measure, point[at, column], *limits[:, at, column].tolist(), level, *about, seed))
         return pd.DataFrame(rows, columns=list(COLUMNS))
 
-    def _moment_of(self, statistic: Statistic) -> tuple[int, int]:
+    def _moment_index(self, statistic: Statistic) -> tuple[int, int]:
         """The position of the kind of gain and of the moment on which a statistic depends."""
         return self.kinds.index(statistic.kind), 2 if statistic.measure == "TopIntent" else 0
 
@@ -331,7 +331,7 @@ class PooledScores:
         """Mean moments without each query in turn."""
         return np.asarray((self.rows.sum(axis=0) - self.rows) / (self.n - 1))
 
-    def _limits_of(self, resampled: Floats, tails: Floats, method: str) -> Floats:
+    def _score_limits(self, resampled: Floats, tails: Floats, method: str) -> Floats:
         """Return the limits of all scores, shape (2, n_systems, n_measures), from resampled moments."""
         mean, left_out = self.rows.mean(axis=0), self._left_out
         limits = _limits(self.scores(resampled), self.scores(mean), self.scores(left_out), tails, method)
@@ -342,7 +342,7 @@ class PooledScores:
         of_means[:, constant] = constant_limits(table[0, constant], self.n, (0.0, 1.0), tails)
         of_means = np.clip(of_means, 0.0, 1.0)
         for column, statistic in enumerate(self.statistics.values()):
-            column_of_moment = (slice(None), *self._moment_of(statistic))
+            column_of_moment = (slice(None), *self._moment_index(statistic))
             low, high = of_means[0][column_of_moment], of_means[1][column_of_moment]
             # Penalties are extreme at the ends, at one half, or at the minimum of VB.
             at = np.stack([low, high, *(np.clip(peak, low, high) for peak in (0.5, lowest_point(statistic.alpha)))])
@@ -367,7 +367,7 @@ class PooledScores:
         as large as the observed one, which is counted, corrected by Holm's method for each measure; intervals are those
         of :meth:`intervals`, not corrected. Effect sizes, and the queries that a system wins, are not defined.
         """
-        tails, mean, named = tail_probabilities(level), self.rows.mean(axis=0), pairs_of(self.names, baseline)
+        tails, mean, named = tail_probabilities(level), self.rows.mean(axis=0), system_pairs(self.names, baseline)
         if not named:
             return pd.DataFrame(columns=list(PAIR_COLUMNS))
         a, b = (np.array([self.names.index(pair[side]) for pair in named]) for side in (0, 1))
@@ -378,12 +378,12 @@ class PooledScores:
             resampled = self.scores(resampled_means(self.rows, n_resamples, stream(seed, "")))
             left = self.scores(self._left_out)
         limits = _limits(resampled[:, a] - resampled[:, b], diff, left[:, a] - left[:, b], tails, method)
-        p_value = np.stack([self._exchanged(*pair, n_resamples, seed) for pair in zip(a, b, strict=True)])
+        p_value = np.stack([self._randomisation_p(*pair, n_resamples, seed) for pair in zip(a, b, strict=True)])
         frames = []
         for column, measure in enumerate(self.statistics):
             table = pd.DataFrame(named, columns=["name_a", "name_b"]).assign(measure=measure, diff=diff[:, column])
             low, high = limits[:, :, column] if self.n > 1 else np.full((2, len(named)), np.nan)
-            corrected = adjusted(p := p_value[:, column], "holm")
+            corrected = adjusted_p_values(p := p_value[:, column], "holm")
             frames.append(table.assign(low=low, high=high, p_value=p, p_adjusted=corrected, n_tests=len(named)))
         table = pd.concat(frames, ignore_index=True).assign(n_qids=self.n, test=TESTS["randomisation"])
         made = table.assign(correction="holm", level=level, method=f"topics ({method})")
@@ -392,7 +392,7 @@ class PooledScores:
         made[["wins", "losses", "ties"]] = pd.NA
         return made[list(PAIR_COLUMNS)]
 
-    def _exchanged(self, a: int, b: int, n_resamples: int, seed: int) -> Floats:
+    def _randomisation_p(self, a: int, b: int, n_resamples: int, seed: int) -> Floats:
         """Return p of the randomisation test of two systems, shape (n_measures,)."""
         rows = self.rows.reshape(self.n, *self.shape)
         half, middle = (rows[:, a] - rows[:, b]) / 2, (rows[:, a] + rows[:, b]).mean(axis=0) / 2
@@ -414,7 +414,7 @@ def _limits(resampled: Floats, point: Floats, left_out: Floats, tails: Floats, m
         return np.quantile(resampled, tails, axis=0)
     n = len(left_out)
     if method == "bca":
-        acceleration = acceleration_of(np.moveaxis(left_out, 0, -1)[..., None])[..., 0]
+        acceleration = bca_acceleration(np.moveaxis(left_out, 0, -1)[..., None])[..., 0]
         return bca_limits(resampled, proportion_below(resampled, point, ROUNDING), acceleration, tails)
     error: Floats = np.sqrt((n - 1) * left_out.var(axis=0))
     return np.asarray(point + t_quantile(n - 1, tails).reshape(2, *[1] * point.ndim) * error)

@@ -69,7 +69,7 @@ class _Components:
         low, high = _limits(shares, level)
         return np.where(unknown, np.nan, low), np.where(unknown, np.nan, high)
 
-    def resampled(self, topics: Floats) -> Floats:
+    def rescaled_resample_means(self, topics: Floats) -> Floats:
         """Return means over resampled topics whose values vary as expected scores do, shape (m, B)."""
         n = len(self.counts)
         if n == 1:
@@ -138,7 +138,7 @@ class Combined:
         """Share of each source in the total, shape of ``variances``; NaN if the total is 0."""
         return _shares(self.variances)
 
-    def interval_of(self, source: str) -> Intervals:
+    def source_interval(self, source: str) -> Intervals:
         """Return the interval of the mean over these topics if only one source is uncertain: ``mean ± z √V_source``."""
         half_width = self.half_width(self.variances[:, self.sources.index(source)])
         return Intervals(self.means - half_width, self.means + half_width, f"{source} (normal)")
@@ -234,7 +234,7 @@ def combine_sources(
     components = _Components(scored, within, noise_share * (within if common is None else drawn), parts, counts)
     contributions = components.contributions()
     low, high = components.share_limits(contributions, level)
-    resampled = components.resampled(contributions[:, 0])
+    resampled = components.rescaled_resample_means(contributions[:, 0])
     if method == "nested":
         limits = _limits(resampled + noise + (0.0 if common is None else common), level)
     else:
@@ -274,7 +274,7 @@ class _Named:
         return self.perturbation.apply(state, replace(draws, name=self.name))
 
 
-def sources_of(perturbations: Sequence[Any] | Mapping[str, Any]) -> dict[str, list[Any]]:
+def perturbations_by_source(perturbations: Sequence[Any] | Mapping[str, Any]) -> dict[str, list[Any]]:
     """Group perturbations by source of uncertainty, ``"intents"`` or ``"tags"``, with the class name if several.
 
     Each perturbation of a sequence is a separate source; a mapping names them, with one or several perturbations of a
@@ -323,7 +323,7 @@ def crossed_replicas(
     pairs = [(source, one) for source, some in sources.items() for one in some]
     names = numbered_names(type(one).__name__ for _, one in pairs)
 
-    def drawn(kept: str | None) -> Replicas:
+    def draw_replicas(kept: str | None) -> Replicas:
         # The suffix belongs to the label of the random stream, and so to the numbers.
         noise = [
             _Named(one, name if kept in {None, source} else f"{name} anew")
@@ -331,8 +331,8 @@ def crossed_replicas(
         ]
         return replicate(intents, systems, noise, [statistic], n_replicas=n_replicas, seed=seed, progress=progress)
 
-    replicas = drawn(None)
-    again = {source: drawn(source).values[:, 0] for source in sources} if len(sources) > 1 else {}
+    replicas = draw_replicas(None)
+    again = {source: draw_replicas(source).values[:, 0] for source in sources} if len(sources) > 1 else {}
     return replicas, again
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, choice, examples, whole
-from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.contracts import pandas_frame, require
 from vbterrier.frames.ids import require_same_kind
 from vbterrier.frames.ranking import places as places_of
 from vbterrier.stats.candidates import CandidateArrays
@@ -63,7 +63,7 @@ class Variants:
     """
 
     def __init__(self, frames: Iterable[Any], *, order: str = "random", n_taggings: int = 1) -> None:
-        self.frames = tuple(frame_of(frame, f"variant {place}").copy() for place, frame in enumerate(frames))
+        self.frames = tuple(pandas_frame(frame, f"variant {place}").copy() for place, frame in enumerate(frames))
         self.order, self.n_taggings = order, whole("n_taggings", n_taggings)
         choice("order", order, ORDERS)
         if not self.frames:
@@ -77,7 +77,7 @@ class Variants:
     @classmethod
     def of(cls, frame: Any, column: str, *, order: str = "random") -> Variants:
         """Split one frame by a column that names the variant of each row, such as the paraphrase."""
-        frame = frame_of(frame, "variants")
+        frame = pandas_frame(frame, "variants")
         require(frame, (column,), "variants")
         if frame[column].isna().any():
             row = int(np.argmax(frame[column].isna().to_numpy()))
@@ -87,7 +87,7 @@ class Variants:
     def apply(self, state: State, draws: Draws) -> State:
         """Replace the candidates by those of a variant."""
         here = state.candidates
-        has, n_constraints, base, delta, violations = here.cached(self, self._aligned)
+        has, n_constraints, base, delta, violations = here.compute_once(self, self._variant_arrays)
         topics = slice(here.first, here.first + len(here.topics))
         has = has[:, topics]
         # The variants that contain a query come first in its column.
@@ -110,7 +110,9 @@ class Variants:
             variant=np.where(variant >= 0, variant * self.n_taggings + tagging, -1),
         )
 
-    def _aligned(self, whole: CandidateArrays) -> tuple[NDArray[np.bool_], Ints, Floats, Floats | None, Floats | None]:
+    def _variant_arrays(
+        self, whole: CandidateArrays
+    ) -> tuple[NDArray[np.bool_], Ints, Floats, Floats | None, Floats | None]:
         """Return the queries of each variant (a mask), the most constraints of each query, and the parts of log π.
 
         The latter have a row for each variant and a last row for the intents.
@@ -171,7 +173,7 @@ def with_variants(intents: Any, perturbations: Iterable[Any]) -> pd.DataFrame:
 
     Match the systems with the rows of this frame, so that they can cover the candidates of variants.
     """
-    frame = frame_of(intents, "intents")
+    frame = pandas_frame(intents, "intents")
     whole = CandidateArrays.of(frame)
     extra = []
     for perturbation in perturbations:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from vbterrier.errors import InputError, examples, warn
 from vbterrier.frames.columns import QRELS
-from vbterrier.frames.contracts import frame_of
+from vbterrier.frames.contracts import pandas_frame
 from vbterrier.frames.ids import require_same_kind
 from vbterrier.frames.ranking import Run
 from vbterrier.hosts.pyterrier import Stage
@@ -45,7 +45,7 @@ class Condense(Stage):
         super().__init__()
         self._judgments = Judgments(qrels)
         # A copy, so that later changes of the frame affect neither results nor equality.
-        self.qrels = frame_of(qrels, "qrels", QRELS)[["qid", "docno", "label"]].copy()
+        self.qrels = pandas_frame(qrels, "qrels", QRELS)[["qid", "docno", "label"]].copy()
         if not self._judgments.topics:
             raise InputError("qrels: no rows; condensing would drop every document")
 

@@ -16,8 +16,8 @@ from vbterrier.frames.ranking import Run
 from vbterrier.frames.results import Shown
 from vbterrier.kernels import bounds
 from vbterrier.kernels.bounds import PartlyJudged
-from vbterrier.kernels.grades.choice import TooLargeError, distribution_of
-from vbterrier.kernels.grades.distributions import atoms_of, central_interval
+from vbterrier.kernels.grades.choice import TooLargeError, topic_distributions
+from vbterrier.kernels.grades.distributions import atoms_from_unsorted, central_interval
 from vbterrier.kernels.grades.model import UnjudgedModel, urn
 from vbterrier.kernels.grades.moments import moments
 from vbterrier.kernels.rankings import row_sums
@@ -25,7 +25,7 @@ from vbterrier.kernels.resample import stream
 from vbterrier.settings import Inference, with_defaults
 from vbterrier.unjudged.metrics import NDCG, metric_text
 from vbterrier.unjudged.pool import Judgments, grade_gains
-from vbterrier.unjudged.priors import DEFAULT_PRIOR, ECIR23_GRADES, N_DRAWS, OWN, Process, prior_of
+from vbterrier.unjudged.priors import DEFAULT_PRIOR, ECIR23_GRADES, N_DRAWS, OWN, Process, grade_prior
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -236,10 +236,10 @@ class BootstrapDistribution(ScoreDistributions):
 
     def __init__(self, judged: JudgedTop, process: Process, metric: Metric | None = None) -> None:
         if process.compat:
-            judged = judged.regraded(np.array(ECIR23_GRADES))
-        super().__init__(judged, metric_of(metric), process.n_draws, process.seed)
+            judged = judged.with_grades(np.array(ECIR23_GRADES))
+        super().__init__(judged, resolve_metric(metric), process.n_draws, process.seed)
         self.process = process
-        prior = prior_of(judged, process)
+        prior = grade_prior(judged, process)
         self.prob = prior.prob if process.prior == OWN else prior.prob[:, 0]
         self.strength = np.full(len(self), math.inf) if prior.strength is None else prior.strength
         self.visits = drawing_order(judged, by_docno=process.compat == "ecir23")
@@ -276,7 +276,9 @@ class BootstrapDistribution(ScoreDistributions):
     def distributions(self) -> list[ScoreDistribution]:
         """The distribution of each topic."""
         try:
-            made = distribution_of(self.model, self.process.method, self._uniforms, legacy=bool(self.process.compat))
+            made = topic_distributions(
+                self.model, self.process.method, self._uniforms, legacy=bool(self.process.compat)
+            )
         except TooLargeError as error:
             raise ParameterError(
                 f"method={self.process.method!r} is too expensive for query {self.topics[error.topic]!r} with "
@@ -285,7 +287,7 @@ class BootstrapDistribution(ScoreDistributions):
         # Rounding of other orders of summation is not part of the score of a fully judged ranking.
         exact, one = self._of_judged, np.ones(1)
         return [
-            each if n else atoms_of(exact[topic : topic + 1], one)
+            each if n else atoms_from_unsorted(exact[topic : topic + 1], one)
             for topic, (n, each) in enumerate(zip(self.n_unjudged.tolist(), made, strict=True))
         ]
 
@@ -406,7 +408,7 @@ def unjudged_model(
     """The model of the unjudged documents of a judged run; ``prob`` has the shape (n, 1, L), or (n, u, L) in order."""
     parts = metric.parts(judged)
     base = row_sums(parts.unit * parts.gain[np.maximum(judged.levels, 0)])
-    weights = np.take_along_axis(np.where(judged.unjudged, parts.unit, 0.0), visits, axis=1)
+    weights = np.take_along_axis(np.where(judged.unjudged_mask, parts.unit, 0.0), visits, axis=1)
     left = judged.judgments.counts - judged.counts
     if not metric.has_ideal:
         # Without an ideal ranking, any number of unjudged documents may have any grade.
@@ -441,14 +443,14 @@ def drawing_order(judged: JudgedTop, *, by_docno: bool) -> Ints:
     most = int(judged.n_unjudged.max(initial=0))
     turn = np.broadcast_to(np.arange(judged.levels.shape[1]), judged.levels.shape)
     if by_docno:
-        topic, rank = np.nonzero(judged.unjudged)
+        topic, rank = np.nonzero(judged.unjudged_mask)
         turn = turn.copy()
         turn[topic, rank] = judged.run.docno.take(judged.rows[topic, rank]).ranks()
-    behind = np.where(judged.unjudged, turn, np.iinfo(np.int64).max)
+    behind = np.where(judged.unjudged_mask, turn, np.iinfo(np.int64).max)
     return np.argsort(behind, axis=1, kind="stable")[:, :most]
 
 
-def metric_of(metric: Metric | None) -> Metric:
+def resolve_metric(metric: Metric | None) -> Metric:
     """Return the given metric, or nDCG."""
     if metric is None:
         return NDCG()
@@ -492,7 +494,7 @@ def ndcg_bound(judged: JudgedTop, side: str, kind: str, *, dcg: str = "log2", ma
     top = highest if max_grade is None else max_grade
     if top < highest:
         raise ParameterError(f"max_grade={top}: {judged.judgments.name} hold grade {highest}; give at least that")
-    judged = judged.regraded(np.append(np.arange(min(top, MOST_GRADES) + 1), top))
+    judged = judged.with_grades(np.append(np.arange(min(top, MOST_GRADES) + 1), top))
     grades = judged.judgments.grades
     gain = grade_gains(judged, dcg)
     partly = PartlyJudged(judged.levels, judged.judgments.counts, gain, len(grades) - 1, judged.cutoff)

@@ -107,11 +107,11 @@ class GradeDraws:
     def __init__(self, model: GradeModel, n_draws: int, seed: int, *, deep: bool = False) -> None:
         self.model, self.n_draws, self.seed, self.evidence = model, n_draws, seed, model.evidence
         evidence = model.evidence
-        near = evidence.near[evidence.unjudged]
+        near = evidence.near[evidence.unjudged_positions]
         self.documents: Ints = np.arange(len(near)) if deep else np.flatnonzero(near)
         # Judged documents of each topic and level in the evidence, and the ends of the documents of each topic.
         self._inside = evidence.counts - evidence.outside
-        self._ends = np.searchsorted(evidence.topic[evidence.unjudged], np.arange(len(evidence.topics) + 1))
+        self._ends = np.searchsorted(evidence.topic[evidence.unjudged_positions], np.arange(len(evidence.topics) + 1))
         self._stored_ends = np.searchsorted(self.documents, self._ends)
         # Normal quantiles in the middle of the strata of half of the draws, scaled to a variance of 1.
         n = 1 << max(((n_draws + 1) // 2 - 1).bit_length(), 1)
@@ -123,12 +123,12 @@ class GradeDraws:
         self._topic_keys = fingerprints.mix(topics + self._seed_key)
         self._cell, self._cell_keys = self._cells(near)
         self._run_roots = np.sqrt(np.maximum(evidence.weights.by_copies, _LEAST_WEIGHT))
-        self._trust = evidence.trust[evidence.unjudged].astype(np.float32)
+        self._trust = evidence.trust[evidence.unjudged_positions].astype(np.float32)
         self._call_keys: Words = fingerprints.mix(np.arange(_COEFS, dtype=np.uint64) + self._seed_key)
         self._shared = self._of_call() if model.steps else []
         if model.steps:
             self._shift = model.shift
-            self._noise = self._noise_of(self._shift)
+            self._noise = self._noise_variances(self._shift)
         self._groups = document_groups(model, ~near & (not deep), self._ends)
         # The divisors of metrics by block, which all runs share, (n_topics, n_draws) each.
         self.norms: dict[tuple[Metric, int | None, int], Floats] = {}
@@ -147,14 +147,14 @@ class GradeDraws:
         if self._kept:
             yield from (block for block in self._kept if block.topics in blocks)
             return
-        parts: Iterable[tuple[slice, _Retrieved]] = ((each, self._retrieved(each)) for each in blocks)
+        parts: Iterable[tuple[slice, _Retrieved]] = ((each, self._retrieved_draws(each)) for each in blocks)
         if self.is_kept:
             parts = list(parts)
             overall = self._overall(parts)
         else:
             overall = self._overall_of_some
         for each, drawn in parts:
-            counts = drawn.counts + self._unseen(each, drawn.counts, overall)
+            counts = drawn.counts + self._draw_unseen_counts(each, drawn.counts, overall)
             counts += self.evidence.counts[each, :, None].astype(np.int32)
             documents = slice(int(self._stored_ends[each.start]), int(self._stored_ends[each.stop]))
             yield DrawnTopics(each, documents, drawn.levels, counts)
@@ -170,9 +170,9 @@ class GradeDraws:
         return np.concatenate([np.moveaxis(block.counts, 2, 0) for block in self.blocks()], axis=1).astype(np.int64)
 
     @cached_property
-    def unseen(self) -> Ints:
+    def unseen_counts(self) -> Ints:
         """Documents that no run retrieves and nobody judged, shape (n_draws, n_topics, L)."""
-        inside = [self._retrieved(topics).counts + self._inside[topics, :, None] for topics in self._blocks]
+        inside = [self._retrieved_draws(topics).counts + self._inside[topics, :, None] for topics in self._blocks]
         outside: Ints = self.counts - np.moveaxis(np.concatenate(inside), 2, 0) - self.evidence.outside
         outside[:, :, 0] = 0
         return outside
@@ -180,19 +180,19 @@ class GradeDraws:
     @cached_property
     def shares(self) -> Floats:
         """The share of draws in which each unjudged document has each level, shape (n_unjudged, L)."""
-        shares = np.empty((len(self.evidence.unjudged), self.evidence.counts.shape[1]))
+        shares = np.empty((len(self.evidence.unjudged_positions), self.evidence.counts.shape[1]))
         for topics in self._blocks:
             documents = np.arange(self._ends[topics.start], self._ends[topics.stop])
             steps = [self._of_topics(number, topics) for number in range(len(self.model.steps))]
             levels = np.zeros((len(documents), self.n_draws), dtype=np.uint8)
-            for part, drawn, _ in self._drawn(topics, documents, steps):
+            for part, drawn, _ in self._draw_levels(topics, documents, steps):
                 levels[:, part] = drawn
             shares[documents] = np.stack(
                 [np.count_nonzero(levels == level, axis=1) for level in range(shares.shape[1])], axis=1
             )
         return shares / self.n_draws
 
-    def _noise_of(self, shift: Shift) -> Floats:
+    def _noise_variances(self, shift: Shift) -> Floats:
         """The variance of all errors of the logit of a kind of documents, except of regressions, shape (n_kinds,)."""
         constants, n_near = self.model.constants, len(self._cell)
         selected = shift.parts**2 @ np.square(constants.shift_sds) + constants.topic_selected**2
@@ -209,7 +209,7 @@ class GradeDraws:
         evidence = self.evidence
         run_keys = evidence.run_keys
         # The best rank of a document in a cut is in a cut.
-        cut, rows = evidence.in_cut, evidence.unjudged[near]
+        cut, rows = evidence.in_cut, evidence.unjudged_positions[near]
         run, item = evidence.run[cut], evidence.item[cut]
         order = np.lexsort((run_keys[run], evidence.rank[cut], item))
         leading = run[order[np.searchsorted(item[order], rows)]]
@@ -257,7 +257,7 @@ class GradeDraws:
             np.concatenate([of_features, fingerprints.mix(self.evidence.run_keys[:n_runs])]) + start
         )
 
-    def _weighed(
+    def _step_design(
         self, number: int, features: Floats | Singles, kind: Ints, support: NDArray[Any], variance: Any = 0.0
     ) -> Singles:
         """Features of documents of some kinds for the rows of weights of a step, shape (n, n_weights).
@@ -314,7 +314,7 @@ class GradeDraws:
                 np.matmul(design[low:high], weights, out=value[low:high])
         return value
 
-    def _retrieved(self, topics: slice) -> _Retrieved:
+    def _retrieved_draws(self, topics: slice) -> _Retrieved:
         """Draw the levels of the unjudged documents of some topics."""
         n_levels, n_steps = self.evidence.counts.shape[1], len(self.model.steps)
         documents = self.documents[self._stored_ends[topics.start] : self._stored_ends[topics.stop]]
@@ -327,7 +327,7 @@ class GradeDraws:
         open_ = np.flatnonzero(np.diff(ends))
         # A quarter of the time of wider numbers.
         kind = np.uint8 if np.diff(ends).max() <= np.iinfo(np.uint8).max else np.int32
-        for part, drawn, counted in self._drawn(topics, documents, steps):
+        for part, drawn, counted in self._draw_levels(topics, documents, steps):
             levels[:, part] = drawn
             for level in range(1, n_steps + 1):
                 reached = (counted >= level).view(np.uint8)
@@ -337,7 +337,7 @@ class GradeDraws:
         counts[:, 1:n_steps] -= counts[:, 2 : n_steps + 1]
         return _Retrieved(levels, counts)
 
-    def _drawn(
+    def _draw_levels(
         self, topics: slice, documents: Ints, steps: list[Singles]
     ) -> Iterator[tuple[slice, NDArray[np.uint8], NDArray[np.uint8]]]:
         """Yield some of the draws: levels of documents of a block one by one, and in complete pools, (n_documents, n).
@@ -349,7 +349,7 @@ class GradeDraws:
         evidence, constants, n = self.evidence, self.model.constants, self.n_draws
         if not len(documents) or not steps:
             return
-        items, kind = evidence.unjudged[documents], self._shift.kind[documents]
+        items, kind = evidence.unjudged_positions[documents], self._shift.kind[documents]
         ends = np.searchsorted(documents, self._ends[topics.start : topics.stop + 1]).tolist()
         # Documents in a cut are the first kinds.
         near = evidence.near[items]
@@ -358,7 +358,7 @@ class GradeDraws:
         support, trust = evidence.members[items], self._trust[documents, None]
         all_count = bool((trust >= 1).all())
         designs = [
-            self._weighed(number, step.design[items], kind, support) for number, step in enumerate(self.model.steps)
+            self._step_design(number, step.design[items], kind, support) for number, step in enumerate(self.model.steps)
         ]
         step = max(_CELLS // len(documents), 1)
         for start in range(0, n, step):
@@ -391,7 +391,7 @@ class GradeDraws:
         # No run has them in its cut.
         support = np.zeros((len(kind), self.evidence.n_distinct))
         designs = [
-            self._weighed(number, means[groups], kind, support, variances[groups])
+            self._step_design(number, means[groups], kind, support, variances[groups])
             for number, (means, variances) in enumerate(zip(self._groups.means, self._groups.variances, strict=True))
         ]
         expected = np.zeros((len(steps), len(ends) - 1, n), dtype=np.float32)
@@ -422,7 +422,7 @@ class GradeDraws:
     def _overall_of_some(self) -> _Overall:
         """See :meth:`_overall`, over some blocks: all of them would be drawn twice."""
         every = max(len(self.evidence.topics) // SHARED_TOPICS, 1)
-        return self._overall([(topics, self._retrieved(topics)) for topics in self._blocks[::every]])
+        return self._overall([(topics, self._retrieved_draws(topics)) for topics in self._blocks[::every]])
 
     def _overall(self, parts: Sequence[tuple[slice, _Retrieved]]) -> _Overall:
         judged = sum(self._inside[topics, 1:].sum() for topics, _ in parts)
@@ -450,7 +450,7 @@ class GradeDraws:
         share: Singles = np.clip(first / (first + second + np.float32(1e-30)), np.float32(0.02), np.float32(1 - 1e-7))
         return np.asarray(np.maximum(share**lowered, np.float32(0.02)))
 
-    def _unseen(self, topics: slice, drawn: NDArray[np.int32], overall: _Overall) -> NDArray[np.int32]:
+    def _draw_unseen_counts(self, topics: slice, drawn: NDArray[np.int32], overall: _Overall) -> NDArray[np.int32]:
         """Relevant documents that no run retrieves and nobody judged, shape (n_topics, L, n_draws).
 
         The judged share q of the relevant documents in the evidence estimates that of the documents outside (see

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from vbterrier.frames.notebook import counted
+from vbterrier.frames.notebook import count_text
 from vbterrier.frames.ranking import places
-from vbterrier.kernels.grades.distributions import Sample, atoms_of, central_interval
+from vbterrier.kernels.grades.distributions import Sample, atoms_from_unsorted, central_interval
 from vbterrier.kernels.rankings import weighted_sums
-from vbterrier.log import tracked
+from vbterrier.log import tracked_items
 from vbterrier.unjudged.distribution import BootstrapDistribution, ScoreDistributions
 from vbterrier.unjudged.joint import JointDistribution, SystemsOnTopics
 from vbterrier.unjudged.metrics import at
@@ -56,7 +56,7 @@ class EstimatedDistribution(ScoreDistributions):
     def __init__(self, judged: JudgedTop, metric: Metric, draw: Draw, positions: Ints, n_draws: int, seed: int) -> None:
         super().__init__(judged, metric, n_draws, seed)
         self._draw = draw
-        self.documents = (*np.nonzero(judged.unjudged), positions)
+        self.documents = (*np.nonzero(judged.unjudged_mask), positions)
         # The gain of each level and the weight of each rank of sums over ranks.
         self._terms = metric.terms(judged)
         self._is_small = len(self) * n_draws <= MOST_SCORES
@@ -69,18 +69,18 @@ class EstimatedDistribution(ScoreDistributions):
     @property
     def source(self) -> str:
         """The evidence that the model is fitted to, and the depth of complete judgments."""
-        evidence = self.drawn.evidence
-        return f"model of {counted(evidence.n_runs, 'run')}, judged to depth {evidence.depth}"
+        evidence = self.grade_draws.evidence
+        return f"model of {count_text(evidence.n_runs, 'run')}, judged to depth {evidence.depth}"
 
     @property
-    def drawn(self) -> GradeDraws:
+    def grade_draws(self) -> GradeDraws:
         """The draws of grades, with those of all unjudged documents up to the cutoff."""
         return self._draw(self.n_draws, self.seed)
 
     @cached_property
     def draws(self) -> Floats:
         """Drawn scores, shape (n_draws, n_topics)."""
-        return self.draws_of(self.n_draws, self.seed)
+        return self.draw_scores(self.n_draws, self.seed)
 
     def forget(self) -> None:
         """Release the drawn scores, which are drawn again if they are needed."""
@@ -89,27 +89,27 @@ class EstimatedDistribution(ScoreDistributions):
     @property
     def probabilities(self) -> Floats:
         """The probability of each level of each unjudged document up to the cutoff, shape (n_documents, L)."""
-        return np.asarray(self.drawn.shares[self.documents[2]])
+        return np.asarray(self.grade_draws.shares[self.documents[2]])
 
     def drawn_grades(self, columns: Ints) -> Floats:
         """The drawn grades of some unjudged documents of the evidence, shape (n_draws, n_columns)."""
-        drawn = self.drawn
+        drawn = self.grade_draws
         return self.grades.astype(np.float64)[drawn.levels[np.searchsorted(drawn.documents, columns)].T]
 
-    def draws_of(self, n_draws: int, seed: int) -> Floats:
+    def draw_scores(self, n_draws: int, seed: int) -> Floats:
         """Drawn scores for another number of draws or seed, shape (n_draws, n_topics).
 
         The draws of a topic are contiguous, so that their sum does not depend on the number of topics.
         """
         scores = np.empty((len(self), n_draws))
-        for topics, part in self._scored(n_draws, seed):
+        for topics, part in self._score_blocks(n_draws, seed):
             scores[topics] = part
         return scores.T
 
-    def _scored(self, n_draws: int, seed: int) -> Iterator[tuple[Ints, Floats]]:
+    def _score_blocks(self, n_draws: int, seed: int) -> Iterator[tuple[Ints, Floats]]:
         """Yield positions of topics, shape (t,), and their drawn scores, shape (t, n_draws), block by block."""
         drawn, judged = self._draw(n_draws, seed), self.judged
-        if not len(drawn.evidence.unjudged):
+        if not len(drawn.evidence.unjudged_positions):
             yield np.arange(len(self)), np.tile(self.metric.of_judged(judged)[:, None], n_draws)
             return
         owner, (topic, rank, column) = places(self.topics, drawn.evidence.topics), self.documents
@@ -171,9 +171,9 @@ class EstimatedDistribution(ScoreDistributions):
         """Topics and their drawn scores, shape (t, n_draws), some at a time."""
         if not self._is_small:
             if self._stored is None:
-                self._stored = _StoredScores.of(self._scored(self.n_draws, self.seed))
+                self._stored = _StoredScores.of(self._score_blocks(self.n_draws, self.seed))
             # Without space for a file, they are drawn for each statistic.
-            yield from self._scored(self.n_draws, self.seed) if self._stored is None else self._stored
+            yield from self._score_blocks(self.n_draws, self.seed) if self._stored is None else self._stored
             return
         step = max(MOST_LEVELS // (8 * self.n_draws), 1)
         for start in range(0, len(self), step):
@@ -273,7 +273,7 @@ def _samples(scores: Floats) -> Iterator[ScoreDistribution]:
     share = np.full(scores.shape[1], 1 / scores.shape[1])
     cumulated, one = np.cumsum(share), np.ones(1)
     for values in np.sort(scores, axis=1):
-        yield Sample(values, share, cumulated, "mc") if values[0] < values[-1] else atoms_of(values[:1], one)
+        yield Sample(values, share, cumulated, "mc") if values[0] < values[-1] else atoms_from_unsorted(values[:1], one)
 
 
 class EstimatedJoint(SystemsOnTopics[EstimatedDistribution]):
@@ -289,7 +289,7 @@ class EstimatedJoint(SystemsOnTopics[EstimatedDistribution]):
     def scores(self, topic: int, n_draws: int, seed: int = 0) -> Floats:
         """Draw scores of all systems in one topic, shape (n_systems, n_draws)."""
         if (n_draws, seed) not in self._kept:
-            self._kept = {(n_draws, seed): np.stack([each.draws_of(n_draws, seed) for each in self.distributions])}
+            self._kept = {(n_draws, seed): np.stack([each.draw_scores(n_draws, seed) for each in self.distributions])}
         return self._kept[n_draws, seed][:, :, topic]
 
     @property
@@ -312,8 +312,8 @@ class EstimatedJoint(SystemsOnTopics[EstimatedDistribution]):
     ) -> list[Floats]:
         """See :meth:`JointDistribution.sums`; draws of one system are in memory at a time."""
         totals = [np.zeros((len(self), n_draws)) for _ in weights]
-        for system, each in enumerate(tracked(self.distributions, "drawing", shown=shown, unit="system")):
-            scores = each.draws_of(n_draws, seed)
+        for system, each in enumerate(tracked_items(self.distributions, "drawing", shown=shown, unit="system")):
+            scores = each.draw_scores(n_draws, seed)
             for total, weight in zip(totals, weights, strict=True):
                 for place, topic in enumerate(topics):
                     total[system] += scores[:, topic] * weight[place]
@@ -328,7 +328,7 @@ class EstimatedJoint(SystemsOnTopics[EstimatedDistribution]):
 Joint: TypeAlias = EstimatedJoint | JointDistribution
 
 
-def joint_of(distributions: Mapping[str, ScoreDistributions]) -> Joint:
+def joint_distribution(distributions: Mapping[str, ScoreDistributions]) -> Joint:
     """Return the joint distribution of several systems' scores, all bootstrapped or all estimated by one model."""
     estimated = {name: each for name, each in distributions.items() if isinstance(each, EstimatedDistribution)}
     if estimated:

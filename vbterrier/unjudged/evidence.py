@@ -53,7 +53,7 @@ class Retrieved:
     level: Ints
     docno: Ids
 
-    def rows_of(self, name: str) -> tuple[Bools, Ints]:
+    def run_entries(self, name: str) -> tuple[Bools, Ints]:
         """A mask of the entries of a run, and their rows in its frame."""
         of_run = self.run == list(self.runs).index(name)
         return of_run, self.row[of_run]
@@ -160,18 +160,20 @@ class Evidence:
         to the parts in turn; of equal documents in these, the order of topics and ids decides.
         """
         order = np.argsort(self.docno.take(rows).text.to_numpy(zero_copy_only=False), kind="stable")
-        order = order[np.lexsort((self.topic[rows][order], -self.fused[rows][order], self.best_rank[rows][order]))]
+        order = order[
+            np.lexsort((self.topic[rows][order], -self.fusion_scores[rows][order], self.best_rank[rows][order]))
+        ]
         folds = np.empty(len(rows), dtype=np.int64)
         folds[order] = np.arange(len(rows)) % n_folds
         return folds
 
     @cached_property
-    def fused(self) -> Floats:
+    def fusion_scores(self) -> Floats:
         """``Σ 1/(3 + rank)`` over the distinct runs of each document, shape (m,)."""
         return self.sums(lambda part: 1 / (3.0 + self.rank[part]))
 
     @cached_property
-    def unjudged(self) -> Ints:
+    def unjudged_positions(self) -> Ints:
         """Positions of the unjudged documents."""
         places: Ints = _narrow(np.flatnonzero(self.level < 0))
         return places
@@ -342,7 +344,7 @@ def _distinct(keys: Words, n_runs: int, run: Ints, rank: Ints, item: Ints) -> _E
     return _Entries(distinct, run_keys, _narrow(chosen[run[order]]), rank[order], _narrow(item[order]))
 
 
-def evidence_of(
+def collect_evidence(
     runs: Mapping[str, Run], judgments: Judgments, cutoff: int, depth: int, labels: MachineLabels | None = None
 ) -> Evidence:
     """Return the evidence of the first ``depth`` documents of some checked runs on the judged topics."""

@@ -91,28 +91,28 @@ def features_of(evidence: Evidence) -> Features:
     run, rank = evidence.run, evidence.rank
     fused = evidence.sums(lambda part: by_copies[run[part]] / (3.0 + rank[part]))
     # Weights of runs that other runs make superfluous can be 0.
-    columns["rank"][:] = _standardised(np.log(np.maximum(fused / trust, LEAST_SPREAD)), trust)
-    columns["curvature"][:] = _standardised(columns["rank"] ** 2, trust)
+    columns["rank"][:] = _standardise_values(np.log(np.maximum(fused / trust, LEAST_SPREAD)), trust)
+    columns["curvature"][:] = _standardise_values(columns["rank"] ** 2, trust)
     # Two slopes of the best rank: pools often end at the cutoff, and judged documents below it were chosen otherwise.
     best, cutoff = evidence.trusted_rank, evidence.cutoff
-    columns["best"][:] = _standardised(-np.log(np.minimum(best, cutoff)), trust)
+    columns["best"][:] = _standardise_values(-np.log(np.minimum(best, cutoff)), trust)
     if "below" in columns:
         # 0 in the cut: in shallow pools no document below it is judged, and the slope stays 0.
         below = -np.log(np.maximum(best, cutoff) / cutoff)
         columns["below"][:] = np.maximum(below / max(_moments(below, trust)[1], LEAST_SPREAD), -MOST_DEVIATIONS)
-    columns["neighbours"][:] = _standardised(neighbours(evidence), trust)
+    columns["neighbours"][:] = _standardise_values(neighbours(evidence), trust)
     if of_two:
         share = evidence.sums(lambda part: by_copies[run[part]]) / trust / by_copies.sum()
-        columns["share"][:] = of_two * _standardised(share, trust, LEAST_SHARE_SPREAD)
+        columns["share"][:] = of_two * _standardise_values(share, trust, LEAST_SHARE_SPREAD)
         support = np.zeros(m)
         support[near] = evidence.members[near] @ by_overlap / trust[near]
         among = np.where(near, trust, 0.0)
-        columns["support"][:] = of_two * _standardised(np.log(support + 0.25), among, LEAST_SHARE_SPREAD)
+        columns["support"][:] = of_two * _standardise_values(np.log(support + 0.25), among, LEAST_SHARE_SPREAD)
         if of_three:
             cut = evidence.in_cut
             company = evidence.by_ranking((support / by_overlap.sum())[evidence.item]) / np.maximum(evidence.n_cut, 1)
             company = evidence.mean_in_cut(company[evidence.run[cut], evidence.topic[evidence.item[cut]]])
-            columns["company"][:] = of_three * _standardised(company, among)
+            columns["company"][:] = of_three * _standardise_values(company, among)
     is_judged = evidence.level >= 0
     if is_judged.any():
         for column in (columns[name] for name in LIMITED if name in columns):
@@ -133,7 +133,7 @@ def _moments(values: Floats, weight: Floats) -> tuple[float, float]:
     return float(mean), float(np.sqrt(np.average((values - mean) ** 2, weights=weight)))
 
 
-def _standardised(values: Floats, weight: Floats, least: float = LEAST_SPREAD) -> Floats:
+def _standardise_values(values: Floats, weight: Floats, least: float = LEAST_SPREAD) -> Floats:
     """Values with weighted mean 0 and standard deviation 1, clipped at 4; 0 where the weight is 0.
 
     ``least``: values of a smaller standard deviation are divided by it.

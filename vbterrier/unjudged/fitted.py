@@ -24,7 +24,7 @@ from vbterrier.errors import (
     examples,
     excerpt,
     nearest,
-    path_of,
+    path_parameter,
     printable,
     warn,
     whole,
@@ -34,29 +34,29 @@ from vbterrier.frames.files.source import (
     MAX_BYTES,
     Source,
     content_digest,
-    content_of,
     is_folder,
-    json_of,
+    parse_json,
+    read_content,
     require_regular,
 )
 from vbterrier.frames.files.tables import parquet_table
 from vbterrier.frames.files.writing import new_folder
 from vbterrier.frames.ids import release_unused
-from vbterrier.frames.notebook import Panel, counted
-from vbterrier.frames.ranking import Run, places, runs_of
+from vbterrier.frames.notebook import Panel, count_text
+from vbterrier.frames.ranking import Run, places, runs_by_name
 from vbterrier.frames.results import SUFFIXES, Shown
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.grade_regression import sigmoid
 from vbterrier.kernels.rankings import MOST_RANKS
-from vbterrier.remedies import written
-from vbterrier.unjudged.distribution import metric_of
+from vbterrier.remedies import name_in_use
+from vbterrier.unjudged.distribution import resolve_metric
 from vbterrier.unjudged.draws import GradeDraws
 from vbterrier.unjudged.estimated import EstimatedDistribution
 from vbterrier.unjudged.evidence import MANY
 from vbterrier.unjudged.features import features_of
 from vbterrier.unjudged.metrics import AP
 from vbterrier.unjudged.model import DEPTH, fit_model, fit_step
-from vbterrier.unjudged.pool import Judgments, MachineLabels, labels_of
+from vbterrier.unjudged.pool import Judgments, MachineLabels, machine_labels
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -156,7 +156,7 @@ class EvidenceModel(Shown):
         if fitted.gate >= _LEAST_GATE:
             looks = f"unjudged documents seem to differ from judged ones (weight {fitted.gate:.2f} of this difference)"
         copies = "".join(f"; {examples(same)} are copies and count as one run" for same in evidence.copies)
-        sizes = f"{counted(evidence.n_runs, 'run')} and {counted(len(evidence.topics), 'topic')}"
+        sizes = f"{count_text(evidence.n_runs, 'run')} and {count_text(len(evidence.topics), 'topic')}"
         return f"model {self.digest} of {sizes}{copies}; {looks}"
 
     def judged_to(self, cutoff: int | None) -> str:
@@ -202,7 +202,7 @@ class EvidenceModel(Shown):
         ]
         return (
             f"{reason}: estimates at this cutoff {CAN_BE_WRONG}; judge documents of {first} first, such as "
-            f"{', '.join(named)}; {written('judge', 'judge_next')} selects them"
+            f"{', '.join(named)}; {name_in_use('judge', 'judge_next')} selects them"
         )
 
     def _ends_with_its_runs(self, fitted: GradeModel) -> bool:
@@ -264,7 +264,7 @@ class EvidenceModel(Shown):
         self._require_judgments(judgments, name)
         fitted = self.at(judged.cutoff)
         evidence = fitted.evidence
-        topic, rank = np.nonzero(judged.unjudged)
+        topic, rank = np.nonzero(judged.unjudged_mask)
         owner = places(judgments.topics, evidence.topics)[topic]
         items = evidence.lookup.find_one(owner, judged.run.docno.take(judged.rows[topic, rank]))
         if (items < 0).any():
@@ -277,12 +277,12 @@ class EvidenceModel(Shown):
                 "judgments (pool_cutoff=)"
             )
         # Levels of draws are positions among the grades of all topics of the model.
-        judged = judged.regraded(self.judgments.grades)
+        judged = judged.with_grades(self.judgments.grades)
         # The cuts of the model's runs may lack documents of the cuts of other runs.
-        metric = metric_of(metric)
+        metric = resolve_metric(metric)
         options = {"deep": not evidence.near[items].all(), "counts_relevant": isinstance(metric, AP)}
         draw = partial(self.draw, judged.cutoff, **options)
-        positions = np.searchsorted(evidence.unjudged, items)
+        positions = np.searchsorted(evidence.unjudged_positions, items)
         if len(evidence) > MANY:
             release_unused()
         return EstimatedDistribution(judged, metric, draw, positions, n_draws, seed)
@@ -313,11 +313,11 @@ class EvidenceModel(Shown):
             )
 
     @property
-    def _fitted(self) -> GradeModel:
+    def _grade_model(self) -> GradeModel:
         return self.at(self.cutoff)
 
     @property
-    def _drawn(self) -> GradeDraws:
+    def _grade_draws(self) -> GradeDraws:
         return self.draw(self.cutoff, N_DRAWS, self.seed)
 
     def register(self, name: str) -> EvidenceModel:
@@ -336,7 +336,7 @@ class EvidenceModel(Shown):
         """
         import pyarrow.parquet as pq
 
-        folder = path_of("path", path)
+        folder = path_parameter("path", path)
         # Suffixes in capitals are refused, as those of all results.
         if folder.suffix.lower() in SUFFIXES:
             return super().save(path)
@@ -362,10 +362,10 @@ class EvidenceModel(Shown):
     @classmethod
     def load(cls, path: StrPath) -> EvidenceModel:
         """Load a saved model, and fit it."""
-        folder = path_of("path", path)
+        folder = path_parameter("path", path)
         require_regular(*(folder / name for name in (_META, _RUNS, _QRELS, _LABELS)))
         try:
-            meta = json_of(content_of(folder / _META, _MOST_META))
+            meta = parse_json(read_content(folder / _META, _MOST_META))
         except (OSError, ValueError, RecursionError) as error:
             raise FileError(folder, "is no saved model; wanted a folder made by EvidenceModel.save") from error
         is_model = isinstance(meta, dict) and meta.get("format") == _FORMAT and isinstance(meta.get("digest"), str)
@@ -394,8 +394,8 @@ class EvidenceModel(Shown):
 
     def to_frame(self) -> pd.DataFrame:
         """Return a row per unjudged document: qid, docno, best_rank, n_runs, prob (of relevance), expected_grade."""
-        evidence, drawn = self._fitted.evidence, self._drawn
-        rows = evidence.unjudged
+        evidence, drawn = self._grade_model.evidence, self._grade_draws
+        rows = evidence.unjudged_positions
         columns = {
             "qid": np.array(evidence.topics, dtype=object)[evidence.topic[rows]],
             "docno": evidence.docno.take(rows).text.to_pylist(),
@@ -408,9 +408,9 @@ class EvidenceModel(Shown):
 
     def by_rank(self) -> pd.DataFrame:
         """Return the mean probability of relevance at each rank: name, rank, n_unjudged, prob, judged_share."""
-        evidence = self._fitted.evidence
+        evidence = self._grade_model.evidence
         prob = np.full(len(evidence), np.nan)
-        prob[evidence.unjudged] = 1 - self._drawn.shares[:, 0]
+        prob[evidence.unjudged_positions] = 1 - self._grade_draws.shares[:, 0]
         # Copies have the entries of their distinct run.
         named = [
             (name, np.flatnonzero(evidence.run == run))
@@ -431,9 +431,9 @@ class EvidenceModel(Shown):
         ``found`` are relevant unjudged documents of the runs, ``unseen`` relevant documents that no run retrieves;
         ``low`` and ``high`` are the ends of the interval of the number of all relevant documents.
         """
-        evidence, drawn = self._fitted.evidence, self._drawn
+        evidence, drawn = self._grade_model.evidence, self._grade_draws
         relevant = evidence.counts[:, 1:].sum(axis=1)
-        total, unseen = (of[:, :, 1:].sum(axis=2) for of in (drawn.counts, drawn.unseen))
+        total, unseen = (of[:, :, 1:].sum(axis=2) for of in (drawn.counts, drawn.unseen_counts))
         low, high = np.quantile(total, [(1 - level) / 2, (1 + level) / 2], axis=0, method="inverted_cdf")
         judged = {"qid": evidence.topics, "n_judged": evidence.counts.sum(axis=1), "n_relevant": relevant}
         counts = {"found": (total - unseen).mean(axis=0) - relevant, "unseen": unseen.mean(axis=0)}
@@ -446,7 +446,7 @@ class EvidenceModel(Shown):
         depth, 1 for documents of runs that were not pooled; ``depth`` that of complete judgments; see
         :func:`vbterrier.unjudged.selection.selection`.
         """
-        model, evidence = self._fitted, self._fitted.evidence
+        model, evidence = self._grade_model, self._grade_model.evidence
         judged = 1 - evidence.n_unjudged.sum() / max(evidence.n_cut.sum(), 1)
         row = {"sigma": model.sigma, "ks": model.ks, "gate": model.gate, "depth": evidence.depth}
         return pd.DataFrame([{**row, "judged_share": judged, "n_runs": evidence.n_runs, "cutoff": self.cutoff}])
@@ -458,7 +458,7 @@ class EvidenceModel(Shown):
         others. ``log_loss`` is the mean over all parts and tenths, ``log_loss_pool`` that of the topic's share of
         relevant judged documents.
         """
-        model, evidence = self._fitted, self._fitted.evidence
+        model, evidence = self._grade_model, self._grade_model.evidence
         rows = np.flatnonzero(evidence.level >= 0)
         if not len(rows) or not model.steps:
             return pd.DataFrame(columns=["n", "predicted", "relevant", "log_loss", "log_loss_pool"])
@@ -483,10 +483,10 @@ class EvidenceModel(Shown):
         return table
 
     def _line(self) -> str:
-        evidence = self._fitted.evidence
+        evidence = self._grade_model.evidence
         return (
-            f"{counted(evidence.n_runs, 'run')}, {counted(len(evidence.topics), 'topic')}, cutoff {self.cutoff}, "
-            f"{self.judged_to(self.cutoff)}: {len(evidence.unjudged)} of {len(evidence)} documents unjudged"
+            f"{count_text(evidence.n_runs, 'run')}, {count_text(len(evidence.topics), 'topic')}, cutoff {self.cutoff}, "
+            f"{self.judged_to(self.cutoff)}: {len(evidence.unjudged_positions)} of {len(evidence)} documents unjudged"
         )
 
     def _panels(self) -> Iterator[Panel]:
@@ -569,11 +569,11 @@ def fit(
     judgments = Judgments(evaluated_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else qrels)
     depth = None if cutoff is None else max(DEPTH, cutoff, pool_cutoff or 0)
     cut = {}
-    for name, run in runs_of(runs, topics).items():
+    for name, run in runs_by_name(runs, topics).items():
         judged = judgments.judge(run, depth)
         kept = np.sort(judged.rows[judged.rows >= 0])
         cut[name] = Run(run.frame.iloc[kept].reset_index(drop=True), name=run.name)
-    return fit_loaded(cut, judgments, cutoff, pool_cutoff, labels_of(labels), seed)
+    return fit_loaded(cut, judgments, cutoff, pool_cutoff, machine_labels(labels), seed)
 
 
 def fit_loaded(

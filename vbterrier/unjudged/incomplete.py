@@ -10,10 +10,10 @@ import pandas as pd
 
 from vbterrier.errors import ParameterError, agreeing, examples, excerpt, nearest, warn, whole
 from vbterrier.frames.columns import QRELS
-from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.contracts import pandas_frame, require
 from vbterrier.frames.files.reading import evaluated_qrels
-from vbterrier.frames.ids import Ids, Lookup, ids_of, integers_of, require_same_kind
-from vbterrier.frames.ranking import run_places, runs_of
+from vbterrier.frames.ids import Ids, Lookup, column_ids, column_integers, require_same_kind
+from vbterrier.frames.ranking import run_places, runs_by_name
 from vbterrier.kernels import fingerprints
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.resample import stream
@@ -50,11 +50,11 @@ class _Pool:
 
     def __init__(self, qrels: Any) -> None:
         self.frame = (
-            evaluated_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels", QRELS)
+            evaluated_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else pandas_frame(qrels, "qrels", QRELS)
         )
         require(self.frame, ("qid", "docno", "label"), "qrels")
-        self.qid, self.docno = (ids_of(self.frame[name], f"qrels column {name!r}") for name in ("qid", "docno"))
-        self.relevant = integers_of(self.frame["label"], "qrels column 'label'") > 0
+        self.qid, self.docno = (column_ids(self.frame[name], f"qrels column {name!r}") for name in ("qid", "docno"))
+        self.relevant = column_integers(self.frame["label"], "qrels column 'label'") > 0
         self.topics, self.topic = self.qid.codes()
         self._lookup = Lookup(self.topic, self.docno)
 
@@ -69,7 +69,7 @@ class _Pool:
         ranks[rows] = rank[pairs] + 1
         return ranks
 
-    def retrieved(self, run: Run, cutoff: int) -> Bools:
+    def retrieved_mask(self, run: Run, cutoff: int) -> Bools:
         """Rows whose document a run retrieves at or above a rank cutoff, shape (n_rows,)."""
         return self.ranks(run, cutoff) > 0
 
@@ -123,11 +123,11 @@ def leave_group_out(
     [('one', ['b', 'c'], ('one',)), ('two', ['a', 'b'], ('two',))]
     """
     whole("cutoff", cutoff)
-    pool, loaded = _Pool(qrels), runs_of(runs)
+    pool, loaded = _Pool(qrels), runs_by_name(runs)
     members = _members(list(loaded), groups)
     owner = np.full(len(pool.frame), _NONE, dtype=np.int64)
     for place, names in enumerate(members.values()):
-        met = np.logical_or.reduce([pool.retrieved(loaded[name], cutoff) for name in names])
+        met = np.logical_or.reduce([pool.retrieved_mask(loaded[name], cutoff) for name in names])
         owner[met] = np.where(owner[met] == _NONE, place, _SEVERAL)
     return (
         ReducedQrels(group, pool.keep(owner != place, f"without {group!r}"), tuple(names))
@@ -222,8 +222,8 @@ def shallow_pool(runs: Any, qrels: Any, *, cutoff: int) -> pd.DataFrame:
     ['c']
     """
     whole("cutoff", cutoff)
-    pool, loaded = _Pool(qrels), runs_of(runs)
-    met = np.logical_or.reduce([pool.retrieved(run, cutoff) for run in loaded.values()])
+    pool, loaded = _Pool(qrels), runs_by_name(runs)
+    met = np.logical_or.reduce([pool.retrieved_mask(run, cutoff) for run in loaded.values()])
     return pool.keep(met, f"pool of depth {cutoff}")
 
 
@@ -254,7 +254,7 @@ def budget_pool(runs: Any, qrels: Any, *, budget: int = 20) -> pd.DataFrame:
     [['b'], ['b', 'c']]
     """
     whole("budget", budget)
-    pool, loaded = _Pool(qrels), runs_of(runs)
+    pool, loaded = _Pool(qrels), runs_by_name(runs)
     fused = np.zeros(len(pool.frame))
     for run in loaded.values():
         ranks = pool.ranks(run, None)
@@ -297,17 +297,17 @@ def one_kind_pools(runs: Any, qrels: Any, *, kinds: Mapping[str, str], cutoff: i
     [('pool of lexical', ['a', 'b'], ('dense',)), ('pool of neural', ['b', 'c'], ('bm25',))]
     """
     whole("cutoff", cutoff)
-    pool, loaded = _Pool(qrels), runs_of(runs)
+    pool, loaded = _Pool(qrels), runs_by_name(runs)
     members = _members(list(loaded), kinds, "kinds")
     if len(members) < 2:  # noqa: PLR2004 - a pooled and an evaluated kind
         raise ParameterError("kinds: found one; a pool of one kind needs runs of at least two kinds")
 
-    def pooled(kind: str) -> ReducedQrels:
-        kept = np.logical_or.reduce([pool.retrieved(loaded[name], cutoff) for name in members[kind]])
+    def pool_of_kind(kind: str) -> ReducedQrels:
+        kept = np.logical_or.reduce([pool.retrieved_mask(loaded[name], cutoff) for name in members[kind]])
         others = tuple(name for name in loaded if name not in members[kind])
         return ReducedQrels(f"pool of {kind}", pool.keep(kept, f"pool of {kind}"), others, others)
 
-    return map(pooled, members)
+    return map(pool_of_kind, members)
 
 
 @with_usual_errors
@@ -345,20 +345,20 @@ def hidden_runs(
     """
     for name, number, low in (("cutoff", cutoff, 1), ("n_replicas", n_replicas, 1), ("seed", seed, 0)):
         whole(name, number, low=low)
-    pool, loaded = _Pool(qrels), runs_of(runs)
+    pool, loaded = _Pool(qrels), runs_by_name(runs)
     members = _members(list(loaded), groups)
     if len(members) < 2:  # noqa: PLR2004 - a pooled and an evaluated group
         raise ParameterError("groups: found one; a hidden half needs at least two groups of runs")
-    met = {name: pool.retrieved(run, cutoff) for name, run in loaded.items()}
+    met = {name: pool.retrieved_mask(run, cutoff) for name, run in loaded.items()}
 
-    def hidden(replica: int) -> ReducedQrels:
+    def hidden_half(replica: int) -> ReducedQrels:
         order = stream(seed, "hidden runs", str(replica)).permutation(sorted(members))
         pooled = [name for group in order[: len(order) // 2].tolist() for name in members[group]]
         others = tuple(name for name in met if name not in set(pooled))
         kept = np.logical_or.reduce([met[name] for name in pooled])
         return ReducedQrels(f"hidden {replica}", pool.keep(kept, f"hidden {replica}"), others, others)
 
-    return map(hidden, range(1, n_replicas + 1))
+    return map(hidden_half, range(1, n_replicas + 1))
 
 
 @with_usual_errors
@@ -386,7 +386,7 @@ def sparse_qrels(qrels: Any, seed: int = 0) -> pd.DataFrame:
     """
     whole("seed", seed, low=0)
     pool = _Pool(qrels)
-    label = integers_of(pool.frame["label"], "qrels column 'label'")
+    label = column_integers(pool.frame["label"], "qrels column 'label'")
     order = np.lexsort((_uniforms(pool.qid, pool.docno, int(seed)), -label, pool.topic))
     firsts = order[np.flatnonzero(np.diff(pool.topic[order], prepend=-1))]
     kept = np.zeros(len(label), dtype=bool)
@@ -424,12 +424,14 @@ def grade_prevalence(runs: Any, qrels: Any, *, complete: Any, cutoff: int = 10) 
 
     whole("cutoff", cutoff)
     pool, whole_pool = _Pool(qrels), _Pool(complete)
-    labels = [np.maximum(integers_of(each.frame["label"], "qrels column 'label'"), 0) for each in (pool, whole_pool)]
+    labels = [
+        np.maximum(column_integers(each.frame["label"], "qrels column 'label'"), 0) for each in (pool, whole_pool)
+    ]
     grades = np.union1d(*labels)
     ids = ((part.qid.text.to_pylist(), part.docno.text.to_pylist()) for part in (pool, whole_pool))
     judged_pairs, every = (pd.MultiIndex.from_arrays(columns) for columns in ids)
     is_new = ~every.isin(judged_pairs)
-    retrieved = {name: whole_pool.retrieved(run, cutoff) & is_new for name, run in runs_of(runs).items()}
+    retrieved = {name: whole_pool.retrieved_mask(run, cutoff) & is_new for name, run in runs_by_name(runs).items()}
     retrieved["all"] = np.logical_or.reduce(list(retrieved.values()))
     in_pool = np.array([(labels[0] == grade).sum() for grade in grades])
     rows = []

@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from vbterrier.errors import InputError, ParameterError, examples
 from vbterrier.frames.ids import Ids
-from vbterrier.kernels.grades.exact import scores_of
+from vbterrier.kernels.grades.exact import sampled_scores
 from vbterrier.kernels.grades.model import comonotone_variance, urn
 from vbterrier.kernels.resample import stream
-from vbterrier.log import tracked
+from vbterrier.log import tracked_items
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -84,7 +84,7 @@ class DrawnByTopic(ABC):
         progress. One topic is in memory at a time.
         """
         totals = [np.zeros((len(self), n_draws)) for _ in weights]
-        for place, topic in enumerate(tracked(topics, "drawing", shown=shown, unit="topic")):
+        for place, topic in enumerate(tracked_items(topics, "drawing", shown=shown, unit="topic")):
             scores = self.scores(topic, n_draws, seed)
             for kind, weight in enumerate(weights):
                 totals[kind] += scores * weight[place]
@@ -164,7 +164,7 @@ class JointDistribution(SystemsOnTopics["BootstrapDistribution"], DrawnByTopic):
             numbers = urn(rng, n, int(self.n_union[topic]), float(self.strength[topic])).T.copy()
             for system, (distribution, places) in enumerate(zip(self._of_complete, self.places, strict=True)):
                 drawn = numbers[places[topic, : distribution.n_unjudged[topic]]].T
-                scores[system, first : first + n] = scores_of(distribution.model, topic, drawn)
+                scores[system, first : first + n] = sampled_scores(distribution.model, topic, drawn)
         return scores
 
     def covariance(self, name_a: str, name_b: str) -> Floats:
@@ -227,7 +227,7 @@ def _drawing_order(distribution: BootstrapDistribution) -> tuple[Ints, Ints]:
 
 def _full(model: UnjudgedModel) -> Floats:
     """The prior of each document, shape (n, u, L)."""
-    return np.broadcast_to(model.landed, (*model.weights.shape, model.landed.shape[2]))
+    return np.broadcast_to(model.attainable_prob, (*model.weights.shape, model.attainable_prob.shape[2]))
 
 
 def _together(probs: tuple[Floats, Floats], weights: tuple[Floats, Floats], gain: Floats) -> Floats:

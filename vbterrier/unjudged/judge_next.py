@@ -10,10 +10,10 @@ import pandas as pd
 
 from vbterrier.errors import ParameterError
 from vbterrier.frames.answer import Finding
-from vbterrier.frames.contracts import frame_of
+from vbterrier.frames.contracts import pandas_frame
 from vbterrier.frames.files.exports import guarded_texts
 from vbterrier.frames.files.writing import write_table
-from vbterrier.frames.notebook import Panel, counted
+from vbterrier.frames.notebook import Panel, count_text
 from vbterrier.frames.pictures import Bar, IntervalPicture, Rule
 from vbterrier.frames.results import Shown, measure_text
 from vbterrier.kernels.floats import with_usual_errors
@@ -95,7 +95,7 @@ class JudgingPlan(Shown):
 
     def _verdict(self) -> Iterator[str]:
         """Yield the width that these judgments change, and the interval now."""
-        n = counted(self.n_unjudged, "unjudged document")
+        n = count_text(self.n_unjudged, "unjudged document")
         if not len(self):
             yield f"No judgment of the {n} narrows the {self.level:.0%} interval of {self.target}."
         else:
@@ -314,7 +314,7 @@ def _unjudged_rows(place: int, distribution: ScoreDistributions) -> tuple[pd.Dat
         for nonlinear in np.flatnonzero(model.binds | (model.value is not None)).tolist():
             weight[topic == nonlinear] = _linear_weights(distribution, nonlinear)
         further = {"weight": weight, "alike": 1 / (distribution.strength[topic] + 1)}
-        prob = model.landed[topic, np.zeros_like(turn) if model.is_shared else turn]
+        prob = model.attainable_prob[topic, np.zeros_like(turn) if model.is_shared else turn]
     docno = judged.run.docno.take(judged.rows[topic, rank]).text.to_pylist()
     return pd.DataFrame({"topic": topic, "docno": docno, "run": place, "rank": rank + 1, **further}), prob
 
@@ -325,7 +325,7 @@ def _linear_weights(distribution: BootstrapDistribution, topic: int) -> Floats:
     n_draws = max(_LEAST_DRAWS, _DRAWS_EACH * n_unjudged)
     uniforms = stream(distribution.process.seed, distribution.topics[topic], "judge next").random((n_draws, n_unjudged))
     weights = linear_weights(model, topic, uniforms)
-    prob = np.broadcast_to(model.landed[topic], (n_unjudged, len(model.gain)))
+    prob = np.broadcast_to(model.attainable_prob[topic], (n_unjudged, len(model.gain)))
     covariance = gain_covariance(prob, model.gain, float(1 / (distribution.strength[topic] + 1)))
     variance = float(weights @ covariance @ weights)
     return weights * float(distribution.std[topic]) / np.sqrt(variance) if variance > 0 else weights
@@ -359,7 +359,7 @@ def write_judging(plan: Any, path: str | os.PathLike[str]) -> None:
     >>> path.read_text().splitlines()
     ['qid\tdocno\treason', 'q1\td7\trank 1 of mine']
     """
-    frame = frame_of(plan.documents if isinstance(plan, JudgingPlan) else plan, "plan")
+    frame = pandas_frame(plan.documents if isinstance(plan, JudgingPlan) else plan, "plan")
     # People open plans in spreadsheets.
     ids = [name for name in ("qid", "docno") if name in frame.columns]
     frame = frame.assign(**{name: guarded_texts(frame[name]).where(frame[name].notna(), frame[name]) for name in ids})

@@ -351,11 +351,11 @@ def cascade_increments(judged: JudgedTop, visits: Ints, stops: Floats) -> Increm
     alone = -np.take_along_axis(share, visits, axis=1)
     nothing = np.zeros_like(alone)
 
-    def seen(landed: Ints) -> tuple[Floats, Floats]:
-        goes_on: Floats = ((1.0 - stops) ** landed).prod(axis=-1)
+    def continuation_probs(assigned: Ints) -> tuple[Floats, Floats]:
+        goes_on: Floats = ((1.0 - stops) ** assigned).prod(axis=-1)
         return goes_on, goes_on
 
-    return Increments(lasting[:, 0], alone, nothing, nothing, lasting[:, 1:], seen)
+    return Increments(lasting[:, 0], alone, nothing, nothing, lasting[:, 1:], continuation_probs)
 
 
 def at(gain: Floats, levels: Ints) -> Floats:
@@ -367,7 +367,7 @@ def at(gain: Floats, levels: Ints) -> Floats:
 def _behind(judged: JudgedTop, terms: Floats) -> Floats:
     """Sums of terms before the first unjudged document and from each to the next, shape (n, most unjudged + 1)."""
     n, width = len(terms), int(judged.n_unjudged.max(initial=0)) + 1
-    cell = np.arange(n)[:, None] * width + np.cumsum(judged.unjudged, axis=1)
+    cell = np.arange(n)[:, None] * width + np.cumsum(judged.unjudged_mask, axis=1)
     sums: Floats = np.bincount(cell.ravel(), terms.ravel(), minlength=n * width).astype(np.float64)
     return sums.reshape(n, width)
 

@@ -26,9 +26,9 @@ import numpy as np
 
 from vbterrier.errors import InputError, ParameterError, warn
 from vbterrier.kernels.grade_regression import Intercepts, MixedLogit, exact_intercepts, fit_mixed_logit, sigmoid
-from vbterrier.unjudged.evidence import POOL_COUNT, evidence_of, logit, ratio
+from vbterrier.unjudged.evidence import POOL_COUNT, collect_evidence, logit, ratio
 from vbterrier.unjudged.features import Features, features_of, label_columns
-from vbterrier.unjudged.selection import judging_of, pool_depth, selection
+from vbterrier.unjudged.selection import explain_judging, pool_depth, selection
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -148,7 +148,7 @@ class GradeModel:
     @property
     def gate(self) -> float:
         """Mean weight of the selection shift of the unjudged documents in the cuts, 0 to 1."""
-        rows = self.evidence.unjudged
+        rows = self.evidence.unjudged_positions
         trust = self.evidence.trust[rows[self.evidence.near[rows]]]
         return self.sigma * float(np.average(self.shift.parts[: len(trust), 0], weights=trust)) if len(trust) else 0.0
 
@@ -176,14 +176,14 @@ class GradeModel:
         pool's logit minus the fitted logit, clipped at 4; 1 - g times the strangeness of runs; and 1 - g.
         """
         evidence = self.evidence
-        rows, n_topics = evidence.unjudged, len(evidence.topics)
+        rows, n_topics = evidence.unjudged_positions, len(evidence.topics)
         near = evidence.near[rows]
         items = rows[near]
         topic, pulled = evidence.topic[items], np.empty(len(items))
         for start in range(0, len(items), ROWS):
             part = slice(start, start + ROWS)
             pulled[part] = np.clip(evidence.pool_logit[topic[part]] - self._shrunk_logit(items[part]), -4.0, 4.0)
-        judging = judging_of(evidence, self.features)
+        judging = explain_judging(evidence, self.features)
         unexplained, excess, strange = (of[items] for of in (judging.unexplained, judging.excess, judging.strange))
         parts = unexplained, unexplained * excess, unexplained * pulled, (1 - unexplained) * strange, 1 - unexplained
         kind = evidence.topic[rows] + len(items)
@@ -215,7 +215,7 @@ class GradeModel:
 
 def fit_evidence(evidence: Evidence, constants: Constants | None = None, *, exact: bool = False) -> GradeModel:
     """Fit the model to the evidence; ``exact`` takes the exact posteriors of intercepts in the first step too."""
-    if not len(evidence.unjudged):
+    if not len(evidence.unjudged_positions):
         nothing = np.empty((len(evidence), 0))
         return GradeModel(evidence, Features(nothing, [], nothing, nothing), 0.0, 0.0, ())
     features, (sigma, ks) = features_of(evidence), selection(evidence)
@@ -357,17 +357,17 @@ def fit_model(
     if labels is not None:
         labels.require_match(judgments)
         _warn_of_few(labels, judgments)
-    evidence = evidence_of(runs, judgments, cutoff, pool_cutoff or max(DEPTH, cutoff), labels)
+    evidence = collect_evidence(runs, judgments, cutoff, pool_cutoff or max(DEPTH, cutoff), labels)
     n_from_others = int(evidence.outside.sum())
     if pool_cutoff is None:
         # Runs whose first k documents are all judged have their score, independently of deeper ranks.
         evidence = evidence.cut_to(pool_depth(evidence) if evidence.n_unjudged.any() else cutoff)
-    if len(evidence.unjudged):
+    if len(evidence.unjudged_positions):
         require_identified(judgments)
     model = replace(fit_evidence(evidence), n_from_others=n_from_others)
     fitted = (
         "fitted the model of unjudged documents to %d runs, %d topics, %d documents (%d unjudged), judged to depth %d"
     )
-    sizes = (evidence.n_runs, len(evidence.topics), len(evidence), len(evidence.unjudged), evidence.depth)
+    sizes = (evidence.n_runs, len(evidence.topics), len(evidence), len(evidence.unjudged_positions), evidence.depth)
     _LOG.info(fitted, *sizes)
     return model

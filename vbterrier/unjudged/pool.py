@@ -15,10 +15,18 @@ import pandas as pd
 from vbterrier.errors import InputError, agreeing, examples, warn
 from vbterrier.frames import ranking
 from vbterrier.frames.columns import LABELS
-from vbterrier.frames.contracts import LabelFrame, frame_of, is_frame, require
+from vbterrier.frames.contracts import LabelFrame, is_frame, pandas_frame, require
 from vbterrier.frames.files.rated_lists import read_judges
 from vbterrier.frames.files.reading import read_labels
-from vbterrier.frames.ids import Ids, Lookup, keys_of, numbers_of, owner_of, repeated_pairs, require_same_kind
+from vbterrier.frames.ids import (
+    Ids,
+    Lookup,
+    column_keys,
+    column_numbers,
+    repeated_pairs,
+    require_same_kind,
+    row_describer,
+)
 from vbterrier.frames.ranking import places, run_places
 from vbterrier.frames.trectools import is_trectools
 from vbterrier.kernels import fingerprints
@@ -65,7 +73,7 @@ class Judgments(LabelFrame):
         """Bytes that determine all judgments, independently of their order."""
         return fingerprints.of_named_groups(self.topics, self.of_topics)
 
-    def regraded(self, grades: Ints) -> Judgments:
+    def with_grades(self, grades: Ints) -> Judgments:
         """Return the same judgments with additional, possibly unused grades."""
         wider = copy.copy(self)
         wider.grades = np.union1d(self.grades, grades)
@@ -89,7 +97,7 @@ class Judgments(LabelFrame):
         place = places(run.topics, self.topics)
         judged, row = self.lookup.find(place[run.topic], run.docno)
         topic = place[run.topic[judged]]
-        rank = run.ranks_of(judged) if ranks is None else ranks[judged]
+        rank = run.row_ranks(judged) if ranks is None else ranks[judged]
         order = np.lexsort((rank, topic))
         sizes = np.zeros(len(self.topics), dtype=np.int64)
         sizes[place[place >= 0]] = np.bincount(run.topic, minlength=len(run.topics))[place >= 0]
@@ -132,7 +140,7 @@ class JudgedRanks:
     # The number of retrieved documents of each topic, shape (n_topics,).
     n_retrieved: Ints
 
-    def condensed(self) -> JudgedRanks:
+    def condensed_list(self) -> JudgedRanks:
         """Return the ranking without its unjudged documents."""
         sizes = np.bincount(self.topic, minlength=len(self.n_retrieved))
         starts = np.cumsum(sizes) - sizes
@@ -153,7 +161,7 @@ class JudgedTop:
     # The requested cutoff k, None for the whole ranking. The width is smaller if all lists are shorter.
     cutoff: int | None
 
-    def cut(self, cutoff: int | None) -> JudgedTop:
+    def cut_to(self, cutoff: int | None) -> JudgedTop:
         """Return the judged run with a smaller cutoff."""
         if cutoff == self.cutoff:
             return self
@@ -173,14 +181,14 @@ class JudgedTop:
         return self.judgments.judge(self.run, cutoff, checked=True)
 
     @cached_property
-    def unjudged(self) -> NDArray[np.bool_]:
+    def unjudged_mask(self) -> NDArray[np.bool_]:
         """A mask of unjudged documents, shape (n, width)."""
         return np.equal(self.levels, UNJUDGED)
 
     @cached_property
     def n_unjudged(self) -> Ints:
         """Unjudged documents of each topic, shape (n,)."""
-        return np.asarray(np.count_nonzero(self.unjudged, axis=1))
+        return np.asarray(np.count_nonzero(self.unjudged_mask, axis=1))
 
     @cached_property
     def counts(self) -> Ints:
@@ -188,9 +196,9 @@ class JudgedTop:
         topic, rank = np.nonzero(self.levels >= 0)
         return self.judgments.count(topic, self.levels[topic, rank])
 
-    def regraded(self, grades: Ints) -> JudgedTop:
+    def with_grades(self, grades: Ints) -> JudgedTop:
         """Return the same run with additional grades, see :meth:`Judgments.regraded`."""
-        wider = self.judgments.regraded(grades)
+        wider = self.judgments.with_grades(grades)
         # Levels -2 and -1 index the last two elements: no document, unjudged.
         place = np.append(np.searchsorted(wider.grades, self.judgments.grades), [NOTHING, UNJUDGED])
         return JudgedTop(wider, self.run, self.rows, place[self.levels], self.cutoff)
@@ -305,7 +313,7 @@ class MachineLabels:
             )
 
 
-def labels_of(source: Any) -> MachineLabels | None:
+def machine_labels(source: Any) -> MachineLabels | None:
     """Return machine labels from any form, ``None`` for none."""
     return source if source is None or isinstance(source, MachineLabels) else MachineLabels(source)
 
@@ -331,13 +339,13 @@ def _named_labels(source: Any) -> list[tuple[str, Any]]:
 
 def _labeller(name: str, source: Any) -> _Labeller:
     what = f"labels {name!r}"
-    frame = read_labels(source) if isinstance(source, (str, os.PathLike)) else frame_of(source, what, LABELS)
+    frame = read_labels(source) if isinstance(source, (str, os.PathLike)) else pandas_frame(source, what, LABELS)
     require(frame, ("qid", "docno", "label"), what)
     if not len(frame):
         raise InputError(f"{what}: no rows")
-    qid, docno = (keys_of(frame[column], f"{what} column {column!r}") for column in ("qid", "docno"))
+    qid, docno = (column_keys(frame[column], f"{what} column {column!r}") for column in ("qid", "docno"))
     topics, topic = qid.codes()
-    label = numbers_of(frame["label"], f"{what} column 'label'", owner_of(topics, topic, docno))
+    label = column_numbers(frame["label"], f"{what} column 'label'", row_describer(topics, topic, docno))
     infinite, rows = np.flatnonzero(~np.isfinite(label)), repeated_pairs(topic, docno)
     if len(infinite) or len(rows):
         row = int(infinite[0] if len(infinite) else rows[0])
@@ -348,7 +356,7 @@ def _labeller(name: str, source: Any) -> _Labeller:
     return _Labeller(name, topics, topic, qid, docno, label, Lookup(topic, docno))
 
 
-def frames_of(labels: MachineLabels, judgments: Judgments) -> pd.DataFrame:
+def labelled_judgments(labels: MachineLabels, judgments: Judgments) -> pd.DataFrame:
     """Return the judged documents with their labels, sorted: qid, docno, grade, a column for each labeller."""
     values = labels.lookup(judgments.topics, judgments.topic, judgments.docno)
     frame = _pairs(judgments).assign(grade=np.maximum(judgments.label, 0))

@@ -10,11 +10,11 @@ import pandas as pd
 
 from vbterrier.errors import InputError, choice, warn, whole
 from vbterrier.frames.ids import Lookup
-from vbterrier.frames.ranking import runs_of
+from vbterrier.frames.ranking import runs_by_name
 from vbterrier.kernels import fingerprints
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.resample import stream
-from vbterrier.log import tracked
+from vbterrier.log import tracked_items
 from vbterrier.unjudged.evidence import Retrieved, first_documents
 from vbterrier.unjudged.pool import Judgments
 from vbterrier.unjudged.priors import COLUMN
@@ -59,7 +59,7 @@ def by_rank(entries: Retrieved) -> RetrievalEvidence:
 
 def by_score(entries: Retrieved) -> RetrievalEvidence:
     """Evidence with the score of each entry, standardised per run and topic; 0 if scores are all equal."""
-    score = np.concatenate([run.score[entries.rows_of(name)[1]] for name, run in entries.runs.items()])
+    score = np.concatenate([run.score[entries.run_entries(name)[1]] for name, run in entries.runs.items()])
     if not np.isfinite(score).all():
         at = int(np.argmin(np.isfinite(score)))
         run = list(entries.runs.values())[entries.run[at]]
@@ -130,7 +130,7 @@ def cross_fitted(method: str, features: Floats, level: Ints, fold: Ints, *, prog
     is_judged = level >= 0
     chance = np.empty(len(features))
     alike = False
-    for part in tracked(np.unique(fold).tolist(), "models", shown=progress, unit="fold"):
+    for part in tracked_items(np.unique(fold).tolist(), "models", shown=progress, unit="fold"):
         held_out = fold == part
         learned = is_judged if part < 0 else is_judged & ~held_out
         relevant = level[learned] > 0
@@ -166,11 +166,11 @@ def _isotonic(features: Floats, relevant: Bools) -> Model:
     least = 0.5 / (len(relevant) + 1)
     rising = IsotonicRegression(y_min=least, y_max=1 - least, out_of_bounds="clip").fit(features[:, 0], relevant)
 
-    def calibrated(columns: Floats) -> Floats:
+    def calibrate_columns(columns: Floats) -> Floats:
         return np.column_stack([logit(rising.predict(columns[:, 0])), columns[:, -N_CONTEXT:]])
 
-    model = _logistic(calibrated(features), relevant)
-    return lambda table: model(calibrated(table))
+    model = _logistic(calibrate_columns(features), relevant)
+    return lambda table: model(calibrate_columns(table))
 
 
 def _share(relevant: Bools) -> float:
@@ -257,7 +257,7 @@ def predict_grades(
     choice("method", method, METHODS)
     for name, number, low in (("cutoff", cutoff, 1), ("n_folds", n_folds, 2), ("seed", seed, 0)):
         whole(name, number, low=low)
-    loaded = runs_of(runs)
+    loaded = runs_by_name(runs)
     judgments = Judgments(qrels)
     if (top := judgments.grades[-1]) > MOST_GRADES:
         raise InputError(f"{judgments.name}: grade {top}; wanted at most {MOST_GRADES}; map labels to grades")
@@ -277,7 +277,7 @@ def predict_grades(
     prob[:, judgments.grades] = np.column_stack([1 - above.sum(axis=1), above])
     predicted = {}
     for name, run in loaded.items():
-        entry, rows = entries.rows_of(name)
+        entry, rows = entries.run_entries(name)
         cells = np.full(len(run), None, dtype=object)
         # fromiter keeps lists as cells; an assignment would build a matrix.
         cells[rows] = np.fromiter(prob[evidence.item[entry]].tolist(), dtype=object, count=len(rows))

@@ -57,7 +57,7 @@ def column_probabilities(judged: JudgedTop) -> Floats:
             "it, or choose another prior"
         )
     require(run.frame, (COLUMN,), run.name)
-    topic, rank = np.nonzero(judged.unjudged)
+    topic, rank = np.nonzero(judged.unjudged_mask)
     rows = judged.rows[topic, rank]
     is_number, number, lists = _split_cells(run.frame[COLUMN].iloc[rows])
     listed = np.flatnonzero(~is_number)
@@ -148,7 +148,7 @@ class Prior(NamedTuple):
     strength: Floats | None
 
 
-def prior_of(judged: JudgedTop, process: Process) -> Prior:
+def grade_prior(judged: JudgedTop, process: Process) -> Prior:
     """The prior over grades of every topic, with its strength."""
     prior, strength = process.prior, process.strength
     if process.compat:

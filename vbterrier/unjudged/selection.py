@@ -105,7 +105,7 @@ class Judging:
     strange: Floats
 
 
-def judging_of(evidence: Evidence, features: Features) -> Judging:
+def explain_judging(evidence: Evidence, features: Features) -> Judging:
     """Explain which documents of the cuts are judged by a ridge regression on their ranks and runs.
 
     The judgments of a run of which all documents at the first ranks were pooled, or none, are explained by its ranks

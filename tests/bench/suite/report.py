@@ -6,7 +6,7 @@ import pandas as pd
 
 from suite.timing import median, ratio
 from suite.ways import Way, compared
-from vbterrier.report.tables import escaped, rendered
+from vbterrier.report.tables import escape_for_style, format_table
 
 # What tells one collection from the others.
 _COLLECTION = ["kind", "n_queries", "depth", "ids", "source"]
@@ -28,12 +28,13 @@ def bench_report(results):
     if results.get("note"):
         parts.append(results["note"])
     if results["targets"]:
-        parts += ["## Targets", rendered(targets(results["targets"]), "markdown")]
+        parts += ["## Targets", format_table(targets(results["targets"]), "markdown")]
     for title, table in comparisons(results["timings"]):
-        parts += [f"## {title}", rendered(table, "markdown")]
+        parts += [f"## {title}", format_table(table, "markdown")]
     if results["skipped"]:
         lines = (
-            f"- {escaped(one['way'], 'markdown')}: {escaped(one['why'], 'markdown')}" for one in results["skipped"]
+            f"- {escape_for_style(one['way'], 'markdown')}: {escape_for_style(one['why'], 'markdown')}"
+            for one in results["skipped"]
         )
         parts += ["## Left out", "\n".join(lines)]
     return "\n\n".join(parts) + "\n"
@@ -44,7 +45,7 @@ def _made(results):
     versions = ", ".join(f"{name} {version}" for name, version in results["versions"].items())
     what = f"{machine['n_processors']} x {machine['processor']}, {machine['memory_gib']} GiB, {machine['system']}"
     how = f"{options['rounds']} rounds, seed {options['seed']}"
-    return escaped(f"{results['made']}; {what}; {versions}; {how}.", "markdown")
+    return escape_for_style(f"{results['made']}; {what}; {versions}; {how}.", "markdown")
 
 
 def targets(records):

@@ -7,8 +7,8 @@ from pandas.testing import assert_frame_equal
 from themes import themed
 
 from vbterrier.entities import LanguageModelEntities, NeuralEntityRanker, Training, judge_entities
-from vbterrier.entities.cross_validation import fold_of
-from vbterrier.entities.neural.checkpoints import _encoded
+from vbterrier.entities.cross_validation import fold_number
+from vbterrier.entities.neural.checkpoints import _encode_pairs
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 
 pytestmark = pytest.mark.slow
@@ -65,7 +65,7 @@ class TestNeuralEntityRanker:
 
     def test_labels_of_a_fold_do_not_change_its_predictions(self, data, short):
         pool, run, qrels = data
-        fold = {qid for qid in run["qid"].unique() if fold_of(qid, 5, 0) == fold_of("q0", 5, 0)}
+        fold = {qid for qid in run["qid"].unique() if fold_number(qid, 5, 0) == fold_number("q0", 5, 0)}
         turned = qrels.assign(label=np.where(qrels["qid"].isin(fold), 1 - qrels["label"], qrels["label"]))
         after = once(pool, run, turned)
         assert_frame_equal(after[after["qid"].isin(fold)], short[short["qid"].isin(fold)], check_exact=True)
@@ -120,20 +120,20 @@ class TestNeuralEntityRanker:
     def test_negatives_are_as_many_as_positives(self, data):
         pool, run, qrels = data
         stage = NeuralEntityRanker(pool)
-        for topic in stage._examples(stage._prepared(run), qrels):
+        for topic in stage._examples(stage._compute_features(run), qrels):
             assert topic.label.sum() * 2 == len(topic.label) == len(topic.x["hidden"])
 
     def test_rankers_with_the_same_encoder_encode_pairs_once(self, data):
         pool, run, _ = data
         # Queries of no other test.
         some = run[run["qid"].isin(["q0", "q1"])].assign(query="encoded once")
-        prepared = NeuralEntityRanker(pool, layers=0)._prepared(some)
+        prepared = NeuralEntityRanker(pool, layers=0)._compute_features(some)
         assert {x["hidden"].shape[1:] for x in prepared.features} == {(1, 384)}
-        n_encoded = _encoded.cache_info().misses
+        n_encoded = _encode_pairs.cache_info().misses
         again = NeuralEntityRanker(
             pool, supervision=labels_of(*data[::2]), layers=0, training=Training(seed=1)
-        )._prepared(some)
-        assert _encoded.cache_info().misses == n_encoded
+        )._compute_features(some)
+        assert _encode_pairs.cache_info().misses == n_encoded
         for x, other in zip(prepared.features, again.features, strict=True):
             np.testing.assert_array_equal(x["hidden"], other["hidden"])
 

@@ -110,14 +110,14 @@ def test_topics_that_are_scored_at_once_have_the_losses_and_gradients_of_each(mo
     names = {entity: f"w{number} w{number + 20}" for number, entity in enumerate(ENTITIES)}
     inputs = {"vectors": VECTORS, "names": names, "types": types, "encoder": encoder, "architecture": architecture}
     stage = NeuralReranker(tags, entities, model=model, **inputs)
-    network, features = stage._network, stage._prepared(run).features
+    network, features = stage._network, stage._compute_features(run).features
     tables, keys = network.tables(features[:-1])
     parameters = network.parameters(features[0], np.random.default_rng(1)) | tables
     p = {name: torch.tensor(each, dtype=torch.float32, requires_grad=True) for name, each in parameters.items()}
     label = qrels["label"].to_numpy().reshape(len(TOPICS), -1)
     # The last topic has words and entities that the tables lack.
     examples = [
-        ({name: torch.tensor(each) for name, each in {**x, **network.located(keys, x)}.items()}, torch.tensor(y))
+        ({name: torch.tensor(each) for name, each in {**x, **network.table_rows(keys, x)}.items()}, torch.tensor(y))
         for x, y in zip(features, label, strict=True)
         if len(set(y)) > 1
     ]

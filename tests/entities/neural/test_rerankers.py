@@ -16,12 +16,12 @@ from planted import planted_collection
 from scipy.stats import ttest_rel
 
 from vbterrier.entities import Architecture, NeuralReranker, Training
-from vbterrier.entities.cross_validation import fold_of
+from vbterrier.entities.cross_validation import fold_number
 from vbterrier.entities.neural import models
 from vbterrier.entities.neural.batches import Batch
 from vbterrier.entities.neural.models import MODELS
 from vbterrier.entities.neural.reference import REFERENCE
-from vbterrier.entities.neural.reranker import predicted
+from vbterrier.entities.neural.reranker import predict_scores
 from vbterrier.entities.pool import link_pool
 from vbterrier.entities.supervision import entity_labels
 from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError
@@ -133,7 +133,7 @@ def test_candidates_from_labels_show_a_gap_with_a_trained_and_with_a_random_rank
 @pytest.mark.parametrize("model", TRAINED)
 def test_labels_of_a_fold_do_not_change_its_predictions(model):
     data = collection()
-    fold = {qid for qid in data.run["qid"].unique() if fold_of(qid, 5, 0) == 1}
+    fold = {qid for qid in data.run["qid"].unique() if fold_number(qid, 5, 0) == 1}
     qrels = data.qrels["true"]
     turned = qrels.assign(label=np.where(qrels["qid"].isin(fold), 1 - qrels["label"], qrels["label"]))
     after, before = stage(model).cross_validated(data.run, turned), crossed(model)
@@ -171,7 +171,7 @@ def test_neither_order_nor_batches_nor_files_change_anything(model, variant, tmp
 def test_reference_models_learn_from_other_folds_only(model):
     data = collection()
     some = data.run[data.run["qid"].isin(data.run["qid"].unique()[:15])]
-    fold = {qid for qid in some["qid"].unique() if fold_of(qid, 5, 0) == 1}
+    fold = {qid for qid in some["qid"].unique() if fold_number(qid, 5, 0) == 1}
     qrels = data.qrels["true"]
     turned = qrels.assign(label=np.where(qrels["qid"].isin(fold), 1 - qrels["label"], qrels["label"]))
     learner = stage(model, variant="reference", epochs=2)
@@ -393,7 +393,7 @@ def test_labels_below_the_lowest_relevant_one_are_non_relevant():
     some = data.run[data.run["qid"].isin(["q001", "q002"])]
     graded = data.qrels["true"].assign(label=lambda frame: frame["label"] * (1 + (frame["qid"] == "q002")))
     learner = stage("knrm", rel=2)
-    labels = dict(zip(["q001", "q002"], learner._labels(learner._prepared(some), graded), strict=True))
+    labels = dict(zip(["q001", "q002"], learner._labels(learner._compute_features(some), graded), strict=True))
     assert (labels["q001"].max(), labels["q002"].max()) == (0, 2)
 
 
@@ -534,7 +534,7 @@ def by_views(b, p, n):
     centroid = sum(weight * vector for weight, vector in zip(b.weight, b.vectors, strict=True))
     query = np.concatenate([b.text, centroid / np.linalg.norm(centroid)]) @ p["query"]
     results = []
-    clusters = models.clustered(b.document_vectors[n : n + 1], b.link_weight[n : n + 1])
+    clusters = models.cluster_entities(b.document_vectors[n : n + 1], b.link_weight[n : n + 1])
     for view, used in zip(*(part[0] for part in clusters), strict=True):
         made = np.concatenate([b.document_text[n], view]) @ p["view"]
         if used:
@@ -581,9 +581,9 @@ def test_scores_equal_loops(model, seed):
     batch, network, draw = drawn(seed), MODELS[model], np.random.default_rng(seed)
     x = network.features(batch)
     p = {name: draw.normal(size=values.shape) for name, values in network.parameters(x, draw).items()}
-    scales = {f"mean.{name}": np.zeros(x[name].shape[-1], np.float32) for name in network.scaled}
-    scales |= {f"scale.{name}": np.ones(x[name].shape[-1], np.float32) for name in network.scaled}
-    result = predicted(network, {**scales, **{name: values.astype(np.float32) for name, values in p.items()}}, x)
+    scales = {f"mean.{name}": np.zeros(x[name].shape[-1], np.float32) for name in network.standardised_features}
+    scales |= {f"scale.{name}": np.ones(x[name].shape[-1], np.float32) for name in network.standardised_features}
+    result = predict_scores(network, {**scales, **{name: values.astype(np.float32) for name, values in p.items()}}, x)
     if model == "esdrank":
         expected = esdrank(batch, p)
     else:

@@ -7,7 +7,7 @@ import pytest
 from ir_measures import AP
 from pandas.testing import assert_frame_equal
 
-from vbterrier.entities.cross_validation import fold_of
+from vbterrier.entities.cross_validation import fold_number
 from vbterrier.entities.pool import link_pool
 from vbterrier.entities.rankers.base import RunOnPool
 from vbterrier.entities.rankers.consensus import ConsensusEntities
@@ -89,7 +89,7 @@ def test_no_topic_is_scored_by_a_model_that_has_seen_it(data):
     learner = EntitySelector(pool, features=["df", "rank_support"], rounds=30, patience=3)
     before = learner.cross_validated(run, qrels)
     for fold in range(5):
-        tested = {qid for qid in run["qid"].unique() if fold_of(qid, 5, 0) == fold}
+        tested = {qid for qid in run["qid"].unique() if fold_number(qid, 5, 0) == fold}
         # Turned judgments of a fold change nothing in that fold.
         turned = qrels.assign(label=np.where(qrels["qid"].isin(tested), 1 - qrels["label"], qrels["label"]))
         after = learner.cross_validated(run, turned)
@@ -97,9 +97,9 @@ def test_no_topic_is_scored_by_a_model_that_has_seen_it(data):
 
 
 def test_folds_depend_on_seed_and_topic_alone(data):
-    folds = [fold_of(f"q{each}", 5, 0) for each in range(1000)]
+    folds = [fold_number(f"q{each}", 5, 0) for each in range(1000)]
     assert np.bincount(folds).min() > 150
-    assert folds != [fold_of(f"q{each}", 5, 1) for each in range(1000)]
+    assert folds != [fold_number(f"q{each}", 5, 1) for each in range(1000)]
 
 
 @pytest.mark.slow

@@ -19,7 +19,7 @@ def written(tmp_path_factory):
 
     def write(*arguments, inference=Inference(), **options):
         path = tmp_path_factory.mktemp("page") / "report.html"
-        few = Inference(**{"n_resamples": 200, **inference.given()})
+        few = Inference(**{"n_resamples": 200, **inference.explicit_settings()})
         page = write_report(*arguments, path=path, inference=few, **options)
         text = path.read_text(encoding="utf-8")
         result = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)

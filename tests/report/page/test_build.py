@@ -12,7 +12,7 @@ import vbterrier
 from vbterrier.errors import FileError, InputError, ParameterError
 from vbterrier.report import ReportContent
 from vbterrier.report.page.build import write_report
-from vbterrier.report.page.evaluated import inputs_of
+from vbterrier.report.page.evaluated import read_inputs
 from vbterrier.settings import Data, Execution, Inference
 
 # Half of the documents of a run are unjudged.
@@ -182,7 +182,7 @@ def test_bad_parameters_are_refused_and_nothing_is_written(tmp_path, small):
 def test_an_incomplete_page_does_not_replace_a_file(tmp_path, small, monkeypatch):
     path = tmp_path / "r.html"
     path.write_text("what was there")
-    monkeypatch.setattr("vbterrier.report.page.build._rendered", lambda *_, **__: "\ud800")
+    monkeypatch.setattr("vbterrier.report.page.build._render_template", lambda *_, **__: "\ud800")
     with pytest.raises(UnicodeEncodeError):
         write_report(*small[:2], path=path, inference=Inference(n_resamples=50))
     assert path.read_text() == "what was there"
@@ -242,9 +242,9 @@ def test_a_page_keeps_first_ranks_and_its_numbers_do_not_depend_on_memory(tmp_pa
     assert "one (3,600 rows), other (3,600 rows)" in whole
     in_chunks = page("64 MiB").replace("memory=&#39;64 MiB&#39;", "memory=None")
     assert in_chunks == whole.replace("(3,600 rows)", "(first ranks)")
-    inputs, _ = inputs_of(runs, qrels, None, **read)
+    inputs, _ = read_inputs(runs, qrels, None, **read)
     assert [len(run) for run in inputs.runs.values()] == [12 * 101] * 2
-    inputs, _ = inputs_of(runs, qrels, ["AP"], **read)
+    inputs, _ = read_inputs(runs, qrels, ["AP"], **read)
     assert [len(run) for run in inputs.runs.values()] == [12 * 300] * 2
     expected = vbterrier.score(runs, qrels, ["AP", "ENDCG@10"], inference=Inference(n_resamples=2)).means()
     assert f"{expected.loc['one', 'AP']:.3f}" in page(measures=["AP"])

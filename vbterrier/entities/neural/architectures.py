@@ -36,7 +36,7 @@ def unit(vectors: Any) -> Any:
     return vectors / vectors.norm(dim=-1, keepdim=True).clamp(min=_LEAST_NORM)
 
 
-def attended(query: Any, document: Any, mask: Any) -> Any:
+def cross_attention(query: Any, document: Any, mask: Any) -> Any:
     """Return ``softmax(Q D^T) D`` over the real rows of D, shape (n, q, d); 0 for documents without real rows.
 
     No projection, scale or temperature. ``query`` (n, q, d), ``document`` (n, w, d), ``mask`` (n, w).
@@ -51,10 +51,10 @@ def attended(query: Any, document: Any, mask: Any) -> Any:
 def interactions(query: Any, query_mask: Any, document: Any, mask: Any, used: Sequence[str]) -> list[Any]:
     """Return the means over real query rows of the interactions of Q with what each row attends to, each (n, d).
 
-    ``subtract``: Q - A, ``add``: Q + A, ``multiply``: Q ∘ A, with A of :func:`attended`. The product comes first, the
-    mean second.
+    ``subtract``: Q - A, ``add``: Q + A, ``multiply``: Q ∘ A, with A of :func:`cross_attention`. The product comes
+    first, the mean second.
     """
-    rows, weight = attended(query, document, mask), query_mask.to(query.dtype)[..., None]
+    rows, weight = cross_attention(query, document, mask), query_mask.to(query.dtype)[..., None]
     size = weight.sum(dim=1).clamp(min=1e-9)
     every = {"subtract": query - rows, "add": query + rows, "multiply": query * rows}
     return [(every[name] * weight).sum(dim=1) / size for name in INTERACTIONS if name in used]
@@ -124,7 +124,7 @@ def entity_vectors(p: Arrays, entity: Any, description: Any, types: Any, words: 
     n, e = entity.shape
     # Documents share entities, and all of them those of the query.
     distinct, place = description.reshape(n * e, -1).unique(dim=0, return_inverse=True)
-    described = convolved(p["word"], distinct, p["description_weight"], p["description_bias"])
+    described = word_convolution(p["word"], distinct, p["description_weight"], p["description_bias"])
     text = described.relu().amax(dim=1)[place.reshape(n, e)]
     bag = torch.nn.functional.embedding_bag(words, p["word"], mode="sum") @ p["bag_weight"].T
     bag = bag + words.shape[1] * p["bag_bias"]
@@ -135,7 +135,7 @@ def entity_vectors(p: Arrays, entity: Any, description: Any, types: Any, words: 
     return unit(p["entity"][entity] + text + share @ table)
 
 
-def pooled(query: Any, query_weight: Any, document: Any, document_weight: Any) -> Any:
+def kernel_pooling(query: Any, query_weight: Any, document: Any, document_weight: Any) -> Any:
     """Return kernel-pooled cosines of unit vectors (n, q, d) and (n, w, d), shape (n, 11).
 
     ``Σ_i m_i 0.01 ln max(Σ_j m_j exp(-(cos_ij - μ_k)²/(2 σ_k²)), 1e-10)``; the weights m are masks of words and counts
@@ -149,7 +149,7 @@ def pooled(query: Any, query_weight: Any, document: Any, document_weight: Any) -
     return (rows * query_weight[..., None]).sum(dim=1)
 
 
-def convolved(vectors: Any, words: Any, weight: Any, bias: Any) -> Any:
+def word_convolution(vectors: Any, words: Any, weight: Any, bias: Any) -> Any:
     """Return the convolution of words without padding, (n, w) rows of ``vectors`` -> (n, w - size + 1, f).
 
     A filter (f, d, size) is a sum of products with one word each, which occurrences of the word share.
@@ -164,7 +164,7 @@ def convolved(vectors: Any, words: Any, weight: Any, bias: Any) -> Any:
 
 def n_grams(p: Arrays, words: Any, size: int) -> Any:
     """Return unit vectors of n-grams, ``ReLU(convolution)`` without padding, (n, w) -> (n, w - size + 1, f)."""
-    return unit(convolved(p["word"], words, p[f"gram{size}_weight"], p[f"gram{size}_bias"]).relu())
+    return unit(word_convolution(p["word"], words, p[f"gram{size}_weight"], p[f"gram{size}_bias"]).relu())
 
 
 def edrm_features(p: Arrays, x: Arrays, pairs: Sequence[str] = PAIRS) -> Any:
@@ -188,7 +188,7 @@ def edrm_features(p: Arrays, x: Arrays, pairs: Sequence[str] = PAIRS) -> Any:
             parts["e"] = entity_vectors(p, *inputs), x[f"{side}_entity_count"]
         sides.append(parts)
     query, document = sides
-    return torch.cat([pooled(*query[pair[0]], *document[pair[1]]) for pair in pairs], dim=1)
+    return torch.cat([kernel_pooling(*query[pair[0]], *document[pair[1]]) for pair in pairs], dim=1)
 
 
 def edrm(p: Arrays, features: Any) -> Any:

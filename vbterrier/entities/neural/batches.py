@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 import numpy as np
 
 from vbterrier.entities.rankers.similarity import entity_texts, known_vectors, unit
-from vbterrier.entities.rerank.base import normalised, refuse_as_weights
+from vbterrier.entities.rerank.base import normalise_by_topic, refuse_as_weights
 from vbterrier.errors import InputError, float_array
 from vbterrier.kernels.rankings import spans
 
@@ -66,7 +66,7 @@ class EncodedTexts(Generic[Made]):
         self.encode = encode
         self._known: OrderedDict[str, Made] = OrderedDict()
 
-    def _kept(self, key: str, vectors: Callable[[], Made]) -> Made:
+    def _cached_vectors(self, key: str, vectors: Callable[[], Made]) -> Made:
         """Return the kept vectors of a key, or compute and keep them."""
         if key not in self._known:
             self._known[key] = vectors()
@@ -90,7 +90,7 @@ class Texts(EncodedTexts["tuple[Single, Single]"]):
 
     def __call__(self, text: str) -> tuple[Single, Single]:
         """Return unit vectors of the tokens, shape (n_tokens, d), and of the mean of the tokens, shape (d,)."""
-        return self._kept(text, lambda: self._units(text))
+        return self._cached_vectors(text, lambda: self._units(text))
 
     def _units(self, text: str) -> tuple[Single, Single]:
         tokens = self._tokens(self.encode, text)
@@ -141,7 +141,7 @@ class Batches:
     ) -> None:
         self.pool, self.listed, self.queries, self.texts = documents.pool, listed, queries, texts
         self._encoded = encoded
-        self._score = normalised(documents.score, self.pool.topic_starts, "z").astype(np.float32)
+        self._score = normalise_by_topic(documents.score, self.pool.topic_starts, "z").astype(np.float32)
         self._weight = _weights(listed, entity_weight)
         self._rows = EntityRows(self.pool, listed)
         ids = self._rows.ids
@@ -168,7 +168,7 @@ class Batches:
         rows = slice(*pool.topic_starts[topic : topic + 2].tolist())
         encoded = [self._encoded(text) for text in self.texts[rows]]
         words, text = self._encoded(self.queries[topic])
-        document_words, has_word = _padded([tokens for tokens, _ in encoded], len(text))
+        document_words, has_word = _pad_tokens([tokens for tokens, _ in encoded], len(text))
         chosen = np.flatnonzero(self.listed.topic == topic)
         entities = self._rows.listed[chosen]
         entity_rows, weight = self._rows.of_documents(rows, pool.weight.astype(np.float32))
@@ -190,7 +190,7 @@ class Batches:
         )
 
 
-def _padded(tokens: list[Single], size: int) -> tuple[Single, Single]:
+def _pad_tokens(tokens: list[Single], size: int) -> tuple[Single, Single]:
     longest = max((len(each) for each in tokens), default=0) or 1
     made, mask = np.zeros((len(tokens), longest, size), np.float32), np.zeros((len(tokens), longest), np.float32)
     for row, each in enumerate(tokens):
@@ -215,7 +215,7 @@ def _weights(listed: TopEntities, entity_weight: str) -> Single:
     return share.astype(np.float32)
 
 
-def texts_of(run: pd.DataFrame, rows: Ints, texts: Mapping[str, str] | None) -> list[str]:
+def document_texts(run: pd.DataFrame, rows: Ints, texts: Mapping[str, str] | None) -> list[str]:
     """Return the texts of documents, from a mapping by docno or from the column ``text`` of the run."""
     docno, where = run["docno"].iloc[rows].tolist(), "texts"
     values: list[Any]

@@ -115,7 +115,7 @@ class PretrainedEncoder:
         Without layers, the vectors of [CLS] alone are returned, shape (n, 1, d). The third value are the scores of a
         cross-encoder, shape (n,): its logit, or that of the second of two classes less that of the first.
         """
-        return _encoded(self.networks, pairs, len(self.layers(n_layers)))
+        return _encode_pairs(self.networks, pairs, len(self.layers(n_layers)))
 
     def __getstate__(self) -> dict[str, Any]:
         # Every process loads the model itself.
@@ -151,7 +151,7 @@ def is_of_sentences(source: Any) -> bool:
 # The latest topics, which stages in a sequence encode again in every fold, and which all stages with the default
 # encoder share: some 100 megabytes for 20 entities each, 8 without layers.
 @lru_cache(maxsize=256)
-def _encoded(
+def _encode_pairs(
     networks: Networks, pairs: tuple[tuple[str, str], ...], n_layers: int
 ) -> tuple[Single, Single, Single | None]:
     queries, texts = zip(*pairs, strict=True)

@@ -15,9 +15,9 @@ from vbterrier.entities.neural.models import SHARPNESS, NeuralModel, cross_entro
 from vbterrier.entities.neural.reference import binary
 from vbterrier.entities.neural.reranker import VARIANTS, NeuralStage, Training
 from vbterrier.entities.rankers.base import RunOnPool, RunReranker, Topics
-from vbterrier.entities.rankers.selector import document_labels_of, entity_labels_of
+from vbterrier.entities.rankers.selector import aligned_entity_labels, derived_entity_labels
 from vbterrier.entities.rankers.similarity import entity_texts
-from vbterrier.entities.rerank.base import by_id, normalised
+from vbterrier.entities.rerank.base import by_id, normalise_by_topic
 from vbterrier.entities.stage import EntityStage
 from vbterrier.errors import (
     InputError,
@@ -26,11 +26,11 @@ from vbterrier.errors import (
     choice,
     examples,
     excerpt,
-    settings_of,
+    settings_parameter,
     warn,
     whole,
 )
-from vbterrier.frames.contracts import frame_of
+from vbterrier.frames.contracts import pandas_frame
 from vbterrier.frames.pool_links import UNJUDGED
 from vbterrier.frames.ranking import Run, ranked
 from vbterrier.kernels.resample import stream
@@ -62,13 +62,13 @@ class PairEncoder(NeuralModel):
         return inputs if scorer_output is None else {**inputs, "own": scorer_output[:, None].astype(np.float32)}
 
     @property
-    def scaled(self) -> tuple[str, ...]:  # type: ignore[override]
+    def standardised_features(self) -> tuple[str, ...]:
         """The features that are standardised."""
         return () if self.checkpoint.networks.scorer is None else ("own",)
 
     def parameters(self, x: Arrays, draw: np.random.Generator) -> Arrays:  # noqa: ARG002 - common signature
         """Return the initial parameters."""
-        layers: Arrays = {name: np.zeros(1) for name in self.scaled}
+        layers: Arrays = {name: np.zeros(1) for name in self.standardised_features}
         layers |= parameters_of_layers(self.checkpoint.layers(self.n_layers), "layer")
         return {"first": np.ones(1), "bias": np.zeros(1), "head": np.zeros(x["hidden"].shape[2]), **layers}
 
@@ -77,7 +77,7 @@ class PairEncoder(NeuralModel):
         hidden = run_layers(self.checkpoint.layers(self.n_layers), p, "layer", x["hidden"], x["mask"])
         # The linear score learns at the rate of the encoder, from zero: it needs the larger steps.
         learned = hidden[:, 0] @ p["head"]
-        for name in self.scaled:
+        for name in self.standardised_features:
             learned = learned + x[name] @ p[name]
         return x["score"] * p["first"] + p["bias"] + SHARPNESS * learned
 
@@ -105,7 +105,7 @@ class PublishedPairEncoder(PairEncoder):
         return logits[:, 1] - logits[:, 0]
 
     @property
-    def scaled(self) -> tuple[str, ...]:  # type: ignore[override]
+    def standardised_features(self) -> tuple[str, ...]:
         """No feature is standardised."""
         return ()
 
@@ -190,13 +190,15 @@ class NeuralEntityRanker(NeuralStage, RunReranker):
     ) -> None:
         super().__init__()
         self._set_links(links, None)
-        self.training = settings_of("training", Training, training).with_defaults(_RANKER)
+        self.training = settings_parameter("training", Training, training).with_defaults(_RANKER)
         self.names = by_id("names", names)
         if isinstance(supervision, str) and supervision != "binary":
             raise ParameterError(
                 f"supervision={excerpt(supervision)}: wanted 'binary' or a frame (qid, entity_id, label)"
             )
-        self.supervision = supervision if isinstance(supervision, str) else frame_of(supervision, "supervision").copy()
+        self.supervision = (
+            supervision if isinstance(supervision, str) else pandas_frame(supervision, "supervision").copy()
+        )
         self.layers = whole("layers", layers, low=0)
         self.checkpoint = checkpoint
         self.variant = choice("variant", variant, VARIANTS)
@@ -209,13 +211,13 @@ class NeuralEntityRanker(NeuralStage, RunReranker):
     def _require_columns(self, inp: pd.DataFrame) -> None:
         self.require_columns(inp, "qid", "docno", "score", "query")
 
-    def _prepared(self, inp: pd.DataFrame) -> Prepared:
+    def _compute_features(self, inp: pd.DataFrame) -> Prepared:
         self._require_columns(inp)
         aligned = RunOnPool.on(self._pool, inp)
         run = aligned.run
         queries, called = Topics(inp).queries(run.topics), entity_texts(run.docno.text.to_pylist(), self.names)
-        rows, starts, sizes = run.ordered()
-        score = normalised(run.score[rows], np.append(starts, len(rows)), "z")
+        rows, starts, sizes = run.ordered_rows()
+        score = normalise_by_topic(run.score[rows], np.append(starts, len(rows)), "z")
         topics = np.split(rows, starts[1:])[: len(starts)]
         features = [
             self._pairs.features(
@@ -227,9 +229,9 @@ class NeuralEntityRanker(NeuralStage, RunReranker):
 
     def _labels(self, prepared: Prepared, qrels: Any) -> list[Ints | None]:
         if isinstance(self.supervision, str):
-            label = document_labels_of(prepared.aligned, qrels, self.rel)
+            label = derived_entity_labels(prepared.aligned, qrels, self.rel)
         else:
-            label = entity_labels_of(prepared.aligned, self.supervision)
+            label = aligned_entity_labels(prepared.aligned, self.supervision)
             label = np.where(label == UNJUDGED, UNJUDGED, label >= self.rel)
         return [label[rows] for rows in prepared.rows]
 

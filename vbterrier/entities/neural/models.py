@@ -33,7 +33,7 @@ _CLUSTER_STEPS = 10
 SHARPNESS = 10.0
 
 
-def pooled(cosines: Single, weight: Single) -> Single:
+def kernel_pooling(cosines: Single, weight: Single) -> Single:
     """Return kernel-pooled rows of similarity matrices, (n, q, w) and weights of columns (n, w) -> (n, q, 11).
 
     ``0.1 log max(Σ_j weight_j exp(-(cos_ij - μ_k)²/(2 σ_k²)), 1e-10)``.
@@ -60,10 +60,10 @@ def _similar(batch: Batch) -> Single:
 def matches(batch: Batch) -> dict[str, Single]:
     """Return the four pooled matrices by name, query first: words and entities by words and entities."""
     return {
-        "ww": pooled(_cosines(batch.words, batch.document_words), batch.has_word),
-        "we": pooled(_cosines(batch.words, batch.document_entities), batch.link_weight),
-        "ew": pooled(_cosines(batch.entities, batch.document_words), batch.has_word),
-        "ee": pooled(_similar(batch), batch.link_weight),
+        "ww": kernel_pooling(_cosines(batch.words, batch.document_words), batch.has_word),
+        "we": kernel_pooling(_cosines(batch.words, batch.document_entities), batch.link_weight),
+        "ew": kernel_pooling(_cosines(batch.entities, batch.document_words), batch.has_word),
+        "ee": kernel_pooling(_similar(batch), batch.link_weight),
     }
 
 
@@ -93,7 +93,7 @@ class NeuralModel(abc.ABC):
     """
 
     # Features that are standardised by their mean and standard deviation in training.
-    scaled: tuple[str, ...] = ()
+    standardised_features: tuple[str, ...] = ()
     rate = 0.02
     decay = 0.01
     criterion = staticmethod(hinge)
@@ -108,7 +108,7 @@ class NeuralModel(abc.ABC):
         """Return initial parameters that depend on all topics of the training, and the keys of their rows."""
         return {}, {}
 
-    def located(self, state: Arrays, x: Arrays) -> Arrays:  # noqa: ARG002 - common signature
+    def table_rows(self, state: Arrays, x: Arrays) -> Arrays:  # noqa: ARG002 - common signature
         """Return the rows of the tables that the features of a topic use."""
         return {}
 
@@ -132,7 +132,7 @@ class KNRM(NeuralModel):
     words and entities are frozen: an entity is the vector of its text (name and description) and its own vector.
     """
 
-    scaled = ("kernels",)
+    standardised_features = ("kernels",)
 
     def __init__(self, channels: Sequence[str] = ("ww", "we", "ew", "ee")) -> None:
         self.channels = channels
@@ -210,7 +210,7 @@ class Duet(NeuralModel):
     attention weights of :func:`query_entities`. Here all four interactions are kernel-pooled.
     """
 
-    scaled = ("word", "entity", "attention")
+    standardised_features = ("word", "entity", "attention")
 
     def features(self, batch: Batch) -> Arrays:
         matched = matches(batch)
@@ -222,7 +222,7 @@ class Duet(NeuralModel):
         }
 
     def parameters(self, x: Arrays, draw: np.random.Generator) -> Arrays:  # noqa: ARG002 - common signature
-        return {"first": np.ones(1), **{name: np.zeros(x[name].shape[-1]) for name in self.scaled}}
+        return {"first": np.ones(1), **{name: np.zeros(x[name].shape[-1]) for name in self.standardised_features}}
 
     def forward(self, p: Arrays, x: Arrays) -> Any:
         attention = (x["attention"] @ p["attention"]).softmax(dim=0)
@@ -239,7 +239,7 @@ class EsdRank(NeuralModel):
     represents the query itself.
     """
 
-    scaled = ("objects", "pairs")
+    standardised_features = ("objects", "pairs")
 
     def features(self, batch: Batch) -> Arrays:
         n, e, _ = batch.same.shape
@@ -290,7 +290,7 @@ class EVA(NeuralModel):
 
     def features(self, batch: Batch) -> Arrays:
         entities = batch.weight @ batch.vectors if len(batch.weight) else np.zeros(batch.vectors.shape[1])
-        views, has_view = clustered(batch.document_vectors, batch.link_weight)
+        views, has_view = cluster_entities(batch.document_vectors, batch.link_weight)
         text = np.broadcast_to(batch.document_text[:, None], (*views.shape[:2], batch.document_text.shape[1]))
         return {
             "score": batch.score,
@@ -340,7 +340,7 @@ def _unit(vectors: Any) -> Any:
     return vectors / np.maximum(np.sqrt((vectors**2).sum(axis=-1, keepdims=True)), 1e-12)
 
 
-def clustered(vectors: Single, weight: Single) -> tuple[Single, Single]:
+def cluster_entities(vectors: Single, weight: Single) -> tuple[Single, Single]:
     """Cluster the entities of each document by k-means with cosines, started from the farthest entities.
 
     ``vectors`` (n, m, v) are unit vectors, ``weight`` (n, m) is 0 for padding. Returns unit centroids, shape (n,
@@ -414,8 +414,10 @@ class QDER(DREQ):
     def features(self, batch: Batch) -> Arrays:
         weight = batch.weight / max(float(batch.weight.sum()), 1e-12)
         even = np.full(len(batch.words), 1 / max(len(batch.words), 1), dtype=np.float32)
-        tokens = _attended(_cosines(batch.words, batch.document_words), batch.document_words, batch.has_word, even)
-        entities = _attended(_similar(batch), batch.document_vectors, batch.link_weight, weight)
+        tokens = _attention_means(
+            _cosines(batch.words, batch.document_words), batch.document_words, batch.has_word, even
+        )
+        entities = _attention_means(_similar(batch), batch.document_vectors, batch.link_weight, weight)
         query = np.concatenate([even @ batch.words, weight @ batch.vectors])
         size = np.float32(len(query))
         document = np.concatenate([tokens, entities], axis=1)
@@ -437,7 +439,7 @@ class QDER(DREQ):
         return x["score"] * p["first"] + p["bias"] + linear + bilinear
 
 
-def _attended(similarity: Single, document: Single, weight: Single, share: Single) -> Single:
+def _attention_means(similarity: Single, document: Single, weight: Single, share: Single) -> Single:
     """Return the mean, by share, of the vectors that each query vector attends to, shape (n, d)."""
     attention = np.exp(SHARPNESS * (similarity - 1)) * weight[:, None, :]
     attention /= np.maximum(attention.sum(axis=2, keepdims=True), 1e-12)

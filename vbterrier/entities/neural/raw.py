@@ -11,7 +11,7 @@ import numpy as np
 from vbterrier.entities.neural.batches import EncodedTexts, EntityRows
 from vbterrier.entities.neural.checkpoints import TokenVectors
 from vbterrier.entities.rankers.similarity import entity_texts, raw_vectors
-from vbterrier.entities.rerank.base import normalised
+from vbterrier.entities.rerank.base import normalise_by_topic
 from vbterrier.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class RawTexts(EncodedTexts["Single"]):
 
     def __call__(self, text: str) -> Single:
         """Return the vectors of the tokens of a text, shape (n_tokens, d), one zero vector if there are none."""
-        return self._kept(text, lambda: self._raw(text))
+        return self._cached_vectors(text, lambda: self._raw(text))
 
     def _raw(self, text: str) -> Single:
         encode = self.encode
@@ -63,7 +63,7 @@ class RawTexts(EncodedTexts["Single"]):
 
     def word(self, text: str) -> Single:
         """Return the mean of the vectors of a word without [CLS] and [SEP], shape (d,)."""
-        return self._kept(f"\0{text}", lambda: self._word(text))
+        return self._cached_vectors(f"\0{text}", lambda: self._word(text))
 
     def _word(self, text: str) -> Single:
         tokens = self._tokens(self.encode, text)
@@ -79,7 +79,7 @@ class RawTexts(EncodedTexts["Single"]):
         return made
 
 
-def words_of(text: str) -> list[str]:
+def lowercase_words(text: str) -> list[str]:
     """Return the words of a text in lower case."""
     return _WORD.findall(text.lower())
 
@@ -105,13 +105,13 @@ class RawBatch:
         """The rows of the first entities of the entity run, shape (e,)."""
         return self.listed[: self.cutoff]
 
-    def scored(self) -> Floats:
+    def entity_scores(self) -> Floats:
         """Return the run score of each row of the table of entities, 0 for entities that the run does not list."""
         score = np.zeros(len(self.entities.vectors))
         score[self.listed] = self.run_score
         return score
 
-    def weighted(self, weight: str) -> Single:
+    def summed_vectors(self, weight: str) -> Single:
         """Return ``Σ weight(e) v(e)`` over the links of each document to listed entities, repeats included, (n, v).
 
         The weight is the run score (``"score"``), 1 (``"uniform"``) or 1 over the rank from 1 (``"reciprocal"``).
@@ -128,13 +128,13 @@ class RawBatch:
         made: Single = np.einsum("nm,nmv->nv", share, self.entities.vectors[self.linked]).astype(np.float32)
         return made
 
-    def scaled(self) -> tuple[Single, Bools, Single, Bools]:
+    def scaled_vectors(self) -> tuple[Single, Bools, Single, Bools]:
         """Return vectors times run scores and masks: of the query's entities, (e, v), and of documents, (n, m', v).
 
         A document has the entities that the run lists at any rank, in the order of its links, repeats included;
         entities without a vector are absent.
         """
-        has_vector, vectors, score = self.entities.has_vector, self.entities.vectors, self.scored()
+        has_vector, vectors, score = self.entities.has_vector, self.entities.vectors, self.entity_scores()
         listed = np.zeros(len(vectors), dtype=bool)
         listed[self.listed] = True
         with_vector = self.query_entities[has_vector[self.query_entities]]
@@ -177,7 +177,7 @@ class RawBatches:
     ) -> None:
         self.pool, self.listed, self.queries, self.texts = documents.pool, listed, queries, texts
         self.encode, self.cutoff, self._raw = encode, cutoff, documents.score
-        self._score = normalised(documents.score, self.pool.topic_starts, "z").astype(np.float32)
+        self._score = normalise_by_topic(documents.score, self.pool.topic_starts, "z").astype(np.float32)
         self._rows = EntityRows(self.pool, listed)
         ids = self._rows.ids
         called = entity_texts(ids, names)
@@ -214,7 +214,7 @@ class RawBatches:
         )
 
 
-def padded(rows: Sequence[Single]) -> tuple[Single, Single]:
+def pad_rows(rows: Sequence[Single]) -> tuple[Single, Single]:
     """Return arrays of rows of equal width as one array with a mask, shapes (n, w, d) and (n, w)."""
     size = np.array([len(each) for each in rows])
     mask = np.arange(int(size.max(initial=1))) < size[:, None]

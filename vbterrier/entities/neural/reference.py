@@ -16,8 +16,8 @@ import numpy as np
 from vbterrier.entities.neural import architectures
 from vbterrier.entities.neural.architectures import INTERACTIONS, PAIRS, WORD_PAIRS
 from vbterrier.entities.neural.checkpoints import TokenVectors, parameters_of_layers, run_layers
-from vbterrier.entities.neural.models import NeuralModel, clustered
-from vbterrier.entities.neural.raw import padded, words_of
+from vbterrier.entities.neural.models import NeuralModel, cluster_entities
+from vbterrier.entities.neural.raw import lowercase_words, pad_rows
 from vbterrier.errors import ParameterError, examples, module_of_extra
 from vbterrier.kernels.resample import stream
 
@@ -112,8 +112,8 @@ class PublishedQDER(ReferenceModel):
             raise ParameterError(f"switches['interactions']: found {value!r}; wanted some of {examples(INTERACTIONS)}")
 
     def features(self, batch: RawBatch) -> Arrays:
-        documents, mask = padded([batch.encode(text) for text in batch.texts])
-        query, _, linked, linked_mask = batch.scaled()
+        documents, mask = pad_rows([batch.encode(text) for text in batch.texts])
+        query, _, linked, linked_mask = batch.scaled_vectors()
         inputs = {
             "query_tokens": batch.encode(batch.query),
             "document_tokens": documents,
@@ -127,11 +127,11 @@ class PublishedQDER(ReferenceModel):
             return {"score": batch.score, **inputs}
         torch = module_of_extra("torch", "neural")
         with torch.no_grad():
-            pooled = self._pooled({}, {name: torch.from_numpy(values) for name, values in inputs.items()})
+            pooled = self._pooled_interactions({}, {name: torch.from_numpy(values) for name, values in inputs.items()})
         # Without trained layers, nothing before the norm has parameters.
         return {"score": batch.score, "pooled": pooled.numpy()}
 
-    def _pooled(self, p: Arrays, x: Arrays) -> Any:
+    def _pooled_interactions(self, p: Arrays, x: Arrays) -> Any:
         n = len(x["document_tokens"])
         query = x["query_tokens"][None]
         query = run_layers(self._layers, p, "query_layer", query, query.new_ones(query.shape[:2]))
@@ -158,7 +158,7 @@ class PublishedQDER(ReferenceModel):
         return form | self._encoder("query_layer", "document_layer")
 
     def forward(self, p: Arrays, x: Arrays) -> Any:
-        return architectures.qder(p, x["pooled"] if "pooled" in x else self._pooled(p, x))
+        return architectures.qder(p, x["pooled"] if "pooled" in x else self._pooled_interactions(p, x))
 
 
 class PublishedDREQ(ReferenceModel):
@@ -177,7 +177,7 @@ class PublishedDREQ(ReferenceModel):
             "score": batch.score,
             "query_tokens": batch.encode(batch.query),
             "document_text": np.stack([batch.encode.passages(text) for text in batch.texts]),
-            "document_entities": batch.weighted(self.switches["weight"]),
+            "document_entities": batch.summed_vectors(self.switches["weight"]),
         }
 
     def parameters(self, x: Arrays, draw: np.random.Generator) -> Arrays:
@@ -216,7 +216,7 @@ class Tables(ReferenceModel):
             vectors[f"table.{kind}"] = np.concatenate([x[f"start.{kind}"] for x in topics])[first]
         return vectors, keys
 
-    def located(self, state: Arrays, x: Arrays) -> Arrays:
+    def table_rows(self, state: Arrays, x: Arrays) -> Arrays:
         """Return the rows of the trained tables for the words, entities and types of a topic, -1 for unknown ones."""
         made: Arrays = {}
         for kind in self.KINDS:
@@ -252,7 +252,7 @@ class _Rows:
         return np.array([0, *(int.from_bytes(digest, "big", signed=True) for digest in digests)], dtype=np.int64)
 
 
-def _narrowed(vectors: Single, size: int) -> Single:
+def _project_vectors(vectors: Single, size: int) -> Single:
     """Return vectors of a size: themselves, or their product with a fixed random matrix."""
     if vectors.shape[1] == size:
         return vectors
@@ -285,8 +285,8 @@ class PublishedEDRM(Tables):
     def features(self, batch: RawBatch) -> Arrays:
         words, entities, types = _Rows(), _Rows(), _Rows()
         table = batch.entities
-        query_words = words.of(words_of(batch.query), QUERY_WORDS)
-        document_words = [words.of(words_of(text), DOCUMENT_WORDS) for text in batch.texts]
+        query_words = words.of(lowercase_words(batch.query), QUERY_WORDS)
+        document_words = [words.of(lowercase_words(text), DOCUMENT_WORDS) for text in batch.texts]
         query_rows = batch.query_entities[:QUERY_ENTITIES].tolist()
         query_entity = entities.of([table.ids[row] for row in query_rows], QUERY_ENTITIES)
         linked = [[row for row in rows if row >= 0][:DOCUMENT_ENTITIES] for rows in batch.linked.tolist()]
@@ -297,7 +297,7 @@ class PublishedEDRM(Tables):
         place = {each: at for at, each in enumerate(table.ids)}
         rows = [place[each] for each in entities.names]
         padding = [[0] * DESCRIPTION_WORDS], [[0] * N_TYPES]
-        described = padding[0] + [words.of(words_of(table.texts[row]), DESCRIPTION_WORDS) for row in rows]
+        described = padding[0] + [words.of(lowercase_words(table.texts[row]), DESCRIPTION_WORDS) for row in rows]
         typed = padding[1] + [types.of(list(table.types.get(table.ids[row], ())), N_TYPES) for row in rows]
         none = np.zeros_like(batch.encode.word(batch.query))
         of_words, of_types = (np.stack([none, *map(batch.encode.word, each.names)]) for each in (words, types))
@@ -314,8 +314,8 @@ class PublishedEDRM(Tables):
             "types": np.array(typed),
             **{f"key.{kind}": each.keys() for kind, each in zip(self.KINDS, (words, entities, types), strict=True)},
             "start.word": of_words,
-            "start.entity": _narrowed(table.vectors[[-1, *rows]], size),
-            "start.type": _narrowed(of_types, size),
+            "start.entity": _project_vectors(table.vectors[[-1, *rows]], size),
+            "start.type": _project_vectors(of_types, size),
         }
 
     def parameters(self, x: Arrays, draw: np.random.Generator) -> Arrays:
@@ -341,7 +341,7 @@ class PublishedEDRM(Tables):
     def loss(self, p: Arrays, examples: Sequence[Example]) -> Any:
         """Return the mean loss of the topics, whose documents are scored at once: topics share words and entities."""
         sizes = [len(label) for _, label in examples]
-        scores = self._scores(p, self._joined([x for x, _ in examples])).split(sizes)
+        scores = self._scores(p, self._join_topics([x for x, _ in examples])).split(sizes)
         pairs = zip(scores, examples, strict=True)
         return sum(self.criterion(score, label) for score, (_, label) in pairs) / len(examples)
 
@@ -354,7 +354,7 @@ class PublishedEDRM(Tables):
         features = architectures.edrm_features(p | self.own_tables(p, x), inputs, self.pairs)
         return architectures.edrm(p, features)
 
-    def _joined(self, topics: Sequence[Arrays]) -> Arrays:
+    def _join_topics(self, topics: Sequence[Arrays]) -> Arrays:
         """Return the features of the documents of several topics, with one row for each word, entity and type."""
         torch = module_of_extra("torch", "neural")
         joined: Arrays = {}
@@ -392,8 +392,8 @@ class PublishedDuet(ReferenceModel):
     decay = 0.01
 
     def features(self, batch: RawBatch) -> Arrays:
-        documents = [words_of(text) for text in batch.texts]
-        words = words_of(batch.query)
+        documents = [lowercase_words(text) for text in batch.texts]
+        words = lowercase_words(batch.query)
         first = np.broadcast_to(batch.score[:, None], (len(documents), len(words)))
         table, query_rows = batch.entities, batch.query_entities
         unit_vectors = table.vectors / np.maximum(np.linalg.norm(table.vectors, axis=1, keepdims=True), 1e-10)
@@ -402,7 +402,7 @@ class PublishedDuet(ReferenceModel):
         lower = np.array(_BINS)
         inside = (cosines[..., None] >= lower - 1e-6) & (cosines[..., None] < np.append(np.inf, lower[:-1] - 1e-6))
         counts = np.einsum("nemb,nm->neb", inside, batch.mentions)
-        texts = [text_scores(documents, words_of(table.texts[row])).sum(axis=1) for row in query_rows.tolist()]
+        texts = [text_scores(documents, lowercase_words(table.texts[row])).sum(axis=1) for row in query_rows.tolist()]
         named = np.stack(texts, axis=1) if texts else np.zeros((len(documents), 0, 4))
         mean = batch.encode.mean(batch.query)
         described = (
@@ -467,7 +467,7 @@ class PublishedEVA(ReferenceModel):
         nearest = architectures.eva_view(*map(torch.from_numpy, (vectors[query_rows], linked, mask))).numpy()
         query = vectors[query_rows].mean(axis=0) if len(query_rows) else np.zeros(vectors.shape[1], np.float32)
         lengths = np.maximum(np.linalg.norm(nearest, axis=1) * np.linalg.norm(query), 1e-10)
-        text, text_mask = padded([self._text(batch, each) for each in batch.texts])
+        text, text_mask = pad_rows([self._text(batch, each) for each in batch.texts])
         return {
             "score": batch.score,
             "query_tokens": self._text(batch, batch.query),
@@ -489,13 +489,13 @@ class PublishedEVA(ReferenceModel):
         size = len(x["query_entities"])
         return {"entity": _linear(draw, size, size), "entity_bias": np.zeros(size)} | self._encoder("layer")
 
-    def _encoded(self, p: Arrays, x: Arrays) -> tuple[Any, Any]:
+    def _encode_texts(self, p: Arrays, x: Arrays) -> tuple[Any, Any]:
         query = x["query_tokens"][None]
         query = run_layers(self._layers, p, "layer", query, query.new_ones(query.shape[:2]))
         return query[0, 0], run_layers(self._layers, p, "layer", x["document_tokens"], x["document_mask"])[:, 0]
 
     def forward(self, p: Arrays, x: Arrays) -> Any:
-        query, text = self._encoded(p, x)
+        query, text = self._encode_texts(p, x)
         query_vector = architectures.eva_vector(p, query, x["query_entities"])
         views = architectures.eva_vector(p, text[:, None].expand(-1, x["views"].shape[1], -1), x["views"])
         return (views @ query_vector).masked_fill(x["no_view"] > 0, -np.inf).amax(dim=1)
@@ -504,7 +504,7 @@ class PublishedEVA(ReferenceModel):
         """Return the mean hinge of triples; a triple whose entities prefer the wrong document has none."""
         total = 0.0
         for x, label in examples:
-            query, text = self._encoded(p, x)
+            query, text = self._encode_texts(p, x)
             none = x["query_entities"] * 0
             with_entities = architectures.eva_vector(p, text, x["nearest"]) @ architectures.eva_vector(
                 p, query, x["query_entities"]
@@ -524,7 +524,7 @@ def mean_views(vectors: Single, mask: Any) -> tuple[Single, Single]:
     Clusters are those of unit vectors, at most three; a document without entities has one view of zeros.
     """
     lengths = np.maximum(np.linalg.norm(vectors, axis=2, keepdims=True), 1e-10)
-    centres, used = clustered((vectors / lengths).astype(np.float32), mask.astype(np.float32))
+    centres, used = cluster_entities((vectors / lengths).astype(np.float32), mask.astype(np.float32))
     cosines = np.einsum("nmv,nkv->nmk", vectors / lengths, centres) - 4 * (1 - used[:, None])
     belongs = (cosines.argmax(axis=2)[..., None] == np.arange(centres.shape[1])) & mask[..., None]
     size = belongs.sum(axis=1)[..., None]

@@ -12,12 +12,12 @@ import numpy as np
 from vbterrier.entities import fingerprints
 from vbterrier.entities.cross_validation import Teaching, is_trained
 from vbterrier.entities.learners import Learner, Prepared, TrainingTopic
-from vbterrier.entities.neural.batches import ENTITY_WEIGHTS, Batches, Texts, texts_of
+from vbterrier.entities.neural.batches import ENTITY_WEIGHTS, Batches, Texts, document_texts
 from vbterrier.entities.neural.checkpoints import TokenVectors, is_of_sentences, single_threaded
 from vbterrier.entities.neural.models import MODELS
 from vbterrier.entities.neural.raw import RawBatches, RawTexts
 from vbterrier.entities.neural.reference import REFERENCE
-from vbterrier.entities.pool import judged
+from vbterrier.entities.pool import lookup_labels
 from vbterrier.entities.provenance import require_independent
 from vbterrier.entities.rankers.base import Topics
 from vbterrier.entities.rerank.base import by_id, require_finite
@@ -29,7 +29,7 @@ from vbterrier.errors import (
     choice,
     module_of_extra,
     number,
-    settings_of,
+    settings_parameter,
     whole,
 )
 from vbterrier.frames.contracts import LabelFrame
@@ -241,12 +241,15 @@ def _interpolation(model: NeuralModel, learned: Arrays, validation: Sequence[Tra
 
     Of equal weights, the lowest: the model alone before its mixture.
     """
-    scores = [(topic.x["score"], predicted(model, learned, topic.x), topic.label) for topic in validation]
-    means = [np.mean([ndcg(mixed(weight, *pair), label) for *pair, label in scores] or [0]) for weight in WEIGHTS]
+    scores = [(topic.x["score"], predict_scores(model, learned, topic.x), topic.label) for topic in validation]
+    means = [
+        np.mean([ndcg(interpolate_scores(weight, *pair), label) for *pair, label in scores] or [0])
+        for weight in WEIGHTS
+    ]
     return WEIGHTS[int(np.argmax(means))]
 
 
-def mixed(weight: float, first: Floats, score: Floats) -> Floats:
+def interpolate_scores(weight: float, first: Floats, score: Floats) -> Floats:
     """Return ``weight first + (1 - weight) score``, both standardised in the topic, shape (n,)."""
     centred = score - score.mean()
     deviation = float(score.std())
@@ -259,7 +262,7 @@ def mixed(weight: float, first: Floats, score: Floats) -> Floats:
 def _scales(model: NeuralModel, topics: Sequence[TrainingTopic]) -> Arrays:
     """Return means and standard deviations of the features that a model standardises; constant features have 1."""
     state = {}
-    for name in model.scaled:
+    for name in model.standardised_features:
         rows = np.concatenate([topic.x[name].reshape(-1, topic.x[name].shape[-1]) for topic in topics])
         if not len(rows):
             rows = np.zeros((1, rows.shape[1]))
@@ -272,17 +275,19 @@ def _scales(model: NeuralModel, topics: Sequence[TrainingTopic]) -> Arrays:
 
 def _tensors(model: NeuralModel, state: Arrays, x: Arrays) -> Arrays:
     torch = module_of_extra("torch", "neural")
-    scaled = {name: (x[name] - state[f"mean.{name}"]) / state[f"scale.{name}"] for name in model.scaled}
-    return {name: torch.tensor(values) for name, values in {**x, **scaled, **model.located(state, x)}.items()}
+    scaled = {name: (x[name] - state[f"mean.{name}"]) / state[f"scale.{name}"] for name in model.standardised_features}
+    return {name: torch.tensor(values) for name, values in {**x, **scaled, **model.table_rows(state, x)}.items()}
 
 
-def predicted(model: NeuralModel, state: Arrays, x: Arrays) -> Floats:
+def predict_scores(model: NeuralModel, state: Arrays, x: Arrays) -> Floats:
     """Return the scores of one topic, shape (n,)."""
     torch = module_of_extra("torch", "neural")
     with torch.no_grad(), single_threaded():
         p = {name: torch.from_numpy(values) for name, values in state.items()}
         score = np.asarray(model.forward(p, _tensors(model, state, x)).numpy(), dtype=np.float64)
-    return mixed(float(state["interpolation"][0]), x["score"], score) if "interpolation" in state else score
+    return (
+        interpolate_scores(float(state["interpolation"][0]), x["score"], score) if "interpolation" in state else score
+    )
 
 
 # Beginnings of the names of arrays of a learned state that are no parameters.
@@ -318,7 +323,7 @@ class NeuralStage(Learner):
         """
         return {name: None if value == math.inf else value for name, value in asdict(self.training).items()}
 
-    def _stored(self) -> dict[str, Any]:
+    def _stored_parameters(self) -> dict[str, Any]:
         settings = self._own_settings
         return {name: settings[name] if name in settings else getattr(self, name) for name in self.STORED}
 
@@ -344,7 +349,7 @@ class NeuralStage(Learner):
         return train(self._network, training, validation, **options)
 
     def _scores(self, learned: Arrays, features: Sequence[Arrays]) -> list[Floats]:
-        return [self._output(predicted(self._network, learned, x)) for x in features]
+        return [self._output(predict_scores(self._network, learned, x)) for x in features]
 
     def _output(self, score: Floats) -> Floats:
         return score
@@ -367,7 +372,8 @@ class NeuralStage(Learner):
         shapes = {name: values.shape for name, values in state.items() if not name.startswith(of_topics)}
         # The values of initial parameters do not matter, only their shapes.
         made = {name: values.shape for name, values in self._network.parameters(x, stream(0)).items()}
-        made |= {f"{kind}.{name}": (x[name].shape[-1],) for name in self._network.scaled for kind in ("mean", "scale")}
+        standardised = self._network.standardised_features
+        made |= {f"{kind}.{name}": (x[name].shape[-1],) for name in standardised for kind in ("mean", "scale")}
         if made != shapes:
             names = sorted(set(made) ^ set(shapes)) or [name for name in made if made[name] != shapes[name]]
             raise InputError(
@@ -392,11 +398,11 @@ class NeuralStage(Learner):
     SUFFIX = ".safetensors"
 
     @staticmethod
-    def _packed(learned: Arrays) -> bytes:
+    def _serialise_model(learned: Arrays) -> bytes:
         return bytes(module_of_extra("safetensors.numpy", "neural").save(learned))
 
     @staticmethod
-    def _unpacked(path: Path) -> Arrays:
+    def _read_model(path: Path) -> Arrays:
         safetensors = module_of_extra("safetensors.numpy", "neural")
         try:
             state: Arrays = safetensors.load_file(path)
@@ -500,8 +506,8 @@ class NeuralReranker(OnDocuments, NeuralStage):
     ) -> None:
         super().__init__()
         self._set_inputs(links, entities)
-        self.training = settings_of("training", Training, training).with_defaults(_RERANKERS)
-        self.architecture = settings_of("architecture", Architecture, architecture)
+        self.training = settings_parameter("training", Training, training).with_defaults(_RERANKERS)
+        self.architecture = settings_parameter("architecture", Architecture, architecture)
         is_compact = self.architecture.variant == "compact"
         self.model = choice("model", model, MODELS if is_compact else REFERENCE)
         self.texts, self.names, self.vectors = by_id("texts", texts), by_id("names", names), by_id("vectors", vectors)
@@ -519,7 +525,7 @@ class NeuralReranker(OnDocuments, NeuralStage):
             self._encoded = RawTexts(encode, self.architecture.layers)
             self._scoring = REFERENCE[model](self._encoded, self.architecture.switches or {})
 
-    def _stored(self) -> dict[str, Any]:
+    def _stored_parameters(self) -> dict[str, Any]:
         architecture = {name: getattr(self.architecture, name) for name in self._ARCHITECTURE}
         architecture["switches"] = None if architecture["switches"] is None else dict(architecture["switches"])
         return {"model": self.model, "cutoff": self.cutoff, **architecture, **self._own_settings}
@@ -534,13 +540,13 @@ class NeuralReranker(OnDocuments, NeuralStage):
     def _network(self) -> NeuralModel:
         return self._scoring
 
-    def _prepared(self, inp: pd.DataFrame) -> Prepared:
+    def _compute_features(self, inp: pd.DataFrame) -> Prepared:
         module_of_extra("torch", "neural")
         self.require_columns(inp, *self.COLUMNS)
         run = Run(inp)
         documents, entities = self._linker.of(run), self._entity_run(inp)
         require_finite(documents)
-        queries, texts = Topics(inp).queries(run.topics), texts_of(inp, documents.row, self.texts)
+        queries, texts = Topics(inp).queries(run.topics), document_texts(inp, documents.row, self.texts)
         inputs: dict[str, Any] = {"names": self.names, "vectors": self.vectors}
         if isinstance(self._encoded, RawTexts):
             listed = self._top_entities(documents, entities, None)
@@ -575,17 +581,17 @@ class NeuralReranker(OnDocuments, NeuralStage):
             return 0, 0
         return int(sizes[0]), encoder.size
 
-    def _taught(self, teaching: Teaching) -> Prepared:
+    def _training_features(self, teaching: Teaching) -> Prepared:
         if not is_trained(self.entities):
-            prepared = self._prepared(teaching.training)
+            prepared = self._compute_features(teaching.training)
             for source in prepared.sources:
                 require_independent(source, "entities", folds=False)
             return prepared
-        stage = self.with_entities(teaching.crossed(self.entities))
-        return stage._prepared(teaching.training)  # noqa: SLF001 - a copy of this stage
+        stage = self.with_entities(teaching.cross_fit_transform(self.entities))
+        return stage._compute_features(teaching.training)  # noqa: SLF001 - a copy of this stage
 
     def _labels(self, prepared: Prepared, qrels: Any) -> list[Ints | None]:
         labels, run = LabelFrame(qrels), prepared.run
-        label = judged(labels, run.topic_ids, run.topics, run.topic, run.docno, ("run", "run"))
+        label = lookup_labels(labels, run.topic_ids, run.topics, run.topic, run.docno, ("run", "run"))
         label, has_labels = np.where(label >= self.rel, label, 0), places(run.topics, labels.topics)
         return [label[rows] if has_labels[at] >= 0 else None for at, rows in enumerate(prepared.rows)]

@@ -11,11 +11,11 @@ import pandas as pd
 import pyterrier as pt
 
 from vbterrier.entities.pool import link_pool
-from vbterrier.entities.provenance import carried
-from vbterrier.entities.stage import EntityStage, any_tagged, linked_as, links_of, pool_of_links, without_links
+from vbterrier.entities.provenance import with_strongest_mark
+from vbterrier.entities.stage import EntityStage, any_tagged, check_links, linked_as, pool_of_links, without_links
 from vbterrier.errors import InputError, agreeing, examples, warn, whole_or_none
-from vbterrier.frames.contracts import frame_of, refuse_near_misses, require
-from vbterrier.frames.ids import Ids, ids_of, numbers_of, require_same_kind, warn_of_near_matches
+from vbterrier.frames.contracts import pandas_frame, refuse_near_misses, require
+from vbterrier.frames.ids import Ids, column_ids, column_numbers, require_same_kind, warn_of_near_matches
 from vbterrier.frames.linked_pool import LinkedPool
 from vbterrier.frames.ranking import Run, places
 from vbterrier.kernels.rankings import spans
@@ -29,7 +29,7 @@ class Topics:
 
     def __init__(self, inp: pd.DataFrame) -> None:
         self.inp = inp
-        self.names, self._code = ids_of(inp["qid"], "input column 'qid'").codes()
+        self.names, self._code = column_ids(inp["qid"], "input column 'qid'").codes()
         self.first: Ints = np.unique(self._code, return_index=True)[1]
 
     def queries(self, topics: list[str]) -> list[str]:
@@ -44,7 +44,7 @@ class Topics:
             )
         return [str(each) for each in self.inp["query"].iloc[self.first[places(topics, self.names)]]]
 
-    def run(self, topic: Ints, entity: Ints, ids: Ids, score: Floats, cutoff: int | None = None) -> pd.DataFrame:
+    def entity_run(self, topic: Ints, entity: Ints, ids: Ids, score: Floats, cutoff: int | None = None) -> pd.DataFrame:
         """Return the entity run of pairs: query columns, docno, score, rank.
 
         ``entity`` indexes ``ids``, which are in byte order, so that ties are broken as in trec_eval.
@@ -83,7 +83,7 @@ class PoolRanker(EntityStage, abc.ABC):
     def _set_links(self, links: Any, pool_cutoff: Any, cutoff: Any) -> None:
         self.pool_cutoff = whole_or_none("pool_cutoff", pool_cutoff)
         self.cutoff = whole_or_none("cutoff", cutoff)
-        self.links = links_of(links)
+        self.links = check_links(links)
         self._pool: LinkedPool | None = None
         if isinstance(self.links, LinkedPool):
             # Cut once, so that the cached properties of the pool are computed once for all batches.
@@ -99,19 +99,19 @@ class PoolRanker(EntityStage, abc.ABC):
         documents = [] if self._pool is not None else ["docno", "score"]
         self.require_columns(inp, "qid", *query, *documents)
         topics = Topics(inp)
-        pool = self._linked(inp, topics)
+        pool = self._linked_pool(inp, topics)
         queries = topics.queries(pool.topics) if query else []
         score = self.scores(pool, queries) if len(pool.pairs) else np.empty(0)
         pair = np.flatnonzero(~np.isnan(score))
         size = max(len(pool.entities), 1)
         topic = places(pool.topics, topics.names)[pool.pairs[pair] // size]
-        made = topics.run(topic, pool.pairs[pair] % size, pool.entities, score[pair], self.cutoff)
+        made = topics.entity_run(topic, pool.pairs[pair] % size, pool.entities, score[pair], self.cutoff)
         # The documents of the input are the pool only if links are tags.
-        return made if self._pool is not None else carried(made, inp)
+        return made if self._pool is not None else with_strongest_mark(made, inp)
 
-    def _linked(self, inp: pd.DataFrame, topics: Topics) -> LinkedPool:
+    def _linked_pool(self, inp: pd.DataFrame, topics: Topics) -> LinkedPool:
         if isinstance(self.links, LinkedPool):
-            return pool_of(self._pool or self.links, topics.names)
+            return restrict_pool(self._pool or self.links, topics.names)
         run = Run(inp, name="input")
         if any_tagged(run, self.links):
             return link_pool(run, self.links, cutoff=self.pool_cutoff)
@@ -121,7 +121,7 @@ class PoolRanker(EntityStage, abc.ABC):
         return without_links([], none, run.docno.take(none), none)
 
 
-def pool_of(pool: LinkedPool, topics: list[str]) -> LinkedPool:
+def restrict_pool(pool: LinkedPool, topics: list[str]) -> LinkedPool:
     """Return the pool of the given topics, in the order of the pool; topics outside it are reported."""
     place = places(topics, pool.topics)
     if (place < 0).any():
@@ -175,12 +175,12 @@ class QueryEntities:
     """Entities of queries with probabilities, from an I frame; ``prob`` is 1 if absent."""
 
     def __init__(self, frame: Any, *, name: str) -> None:
-        frame = frame_of(frame, name)
+        frame = pandas_frame(frame, name)
         require(frame, ("qid", "entity_id"), name)
         refuse_near_misses(frame, ("prob",), name)
-        self.topics, self.topic = ids_of(frame["qid"], f"{name} column 'qid'").codes()
-        self.entity = ids_of(frame["entity_id"], f"{name} column 'entity_id'")
-        self.prob = numbers_of(frame["prob"], f"{name} column 'prob'") if "prob" in frame else np.ones(len(frame))
+        self.topics, self.topic = column_ids(frame["qid"], f"{name} column 'qid'").codes()
+        self.entity = column_ids(frame["entity_id"], f"{name} column 'entity_id'")
+        self.prob = column_numbers(frame["prob"], f"{name} column 'prob'") if "prob" in frame else np.ones(len(frame))
         bad = ~((self.prob >= 0) & np.isfinite(self.prob))
         if bad.any():
             row = int(np.argmax(bad))

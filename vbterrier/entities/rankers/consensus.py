@@ -10,7 +10,7 @@ import numpy as np
 from vbterrier.entities.rankers.base import PoolRanker, QueryEntities, RunOnPool, RunReranker
 from vbterrier.entities.stage import EntityStage
 from vbterrier.errors import agreeing, choice, examples, number, warn, whole
-from vbterrier.frames.contracts import frame_of
+from vbterrier.frames.contracts import pandas_frame
 from vbterrier.frames.ranking import Run, ranked
 from vbterrier.kernels.fingerprints import mix
 from vbterrier.kernels.resample import stream
@@ -245,7 +245,7 @@ class PersonalisedPageRank(PoolRanker):
         if isinstance(restart, str):
             self.restart: str | pd.DataFrame = choice("restart", restart, (*SUPPORT, "uniform"))
         else:
-            self.restart = frame_of(restart, "restart").copy()
+            self.restart = pandas_frame(restart, "restart").copy()
             self._query = QueryEntities(self.restart, name="restart")
 
     def scores(self, pool: LinkedPool, queries: list[str]) -> Floats:  # noqa: ARG002 - common signature

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from vbterrier.entities.provenance import OWN, carried, with_mark
+from vbterrier.entities.provenance import OWN, with_mark, with_strongest_mark
 from vbterrier.entities.rankers.base import RunOnPool, RunReranker, Topics
-from vbterrier.entities.stage import EntityStage, columns_of, require_judged
+from vbterrier.entities.stage import EntityStage, require_judged, required_columns
 from vbterrier.errors import (
     InputError,
     ParameterError,
@@ -25,7 +25,7 @@ from vbterrier.errors import (
     whole_or_none,
 )
 from vbterrier.frames.entity_coverage import ALPHA, SHRINKAGE, EntityTable
-from vbterrier.frames.ids import Ids, ids_of
+from vbterrier.frames.ids import Ids, column_ids
 from vbterrier.frames.ranking import Run, places, ranked
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class HybridEntities(EntityStage):
 
     def transform_inputs(self) -> list[list[str]]:
         """Return the input columns that the rankers need."""
-        return [list(dict.fromkeys(chain(["qid"], *map(columns_of, self.rankers))))]
+        return [list(dict.fromkeys(chain(["qid"], *map(required_columns, self.rankers))))]
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Rank the union of the rankers' entities."""
@@ -122,15 +122,15 @@ class HybridEntities(EntityStage):
         score = np.concatenate([weight * self._contributions(run) for weight, run in zip(weights, runs, strict=True)])
         topic = np.concatenate([places(run.topics, topics.names)[run.topic] for run in runs])
         docno = pd.concat([run.frame["docno"] for run in runs], ignore_index=True)
-        coded = ids_of(docno, "runs column 'docno'").text.dictionary_encode()
+        coded = column_ids(docno, "runs column 'docno'").text.dictionary_encode()
         # Indices in byte order, which breaks ties.
         number_of, in_order = Ids(coded.dictionary).ranks(), Ids(coded.dictionary).order()
         entity = number_of[coded.indices.to_numpy()] if len(docno) else np.empty(0, dtype=np.int64)
         size = max(len(coded.dictionary), 1)
         pairs, pair = np.unique((topic * size + entity)[topic >= 0], return_inverse=True)
         fused = np.bincount(pair, score[topic >= 0], minlength=len(pairs)).astype(np.float64, copy=False)
-        made = topics.run(pairs // size, pairs % size, Ids(coded.dictionary).take(in_order), fused, self.cutoff)
-        return carried(made, *(run.frame for run in runs))
+        made = topics.entity_run(pairs // size, pairs % size, Ids(coded.dictionary).take(in_order), fused, self.cutoff)
+        return with_strongest_mark(made, *(run.frame for run in runs))
 
     def _contributions(self, run: Run) -> Floats:
         """Return the contribution of each row of a run at weight 1."""

@@ -9,7 +9,7 @@ import pandas as pd
 
 from vbterrier.entities.fingerprints import of_texts
 from vbterrier.entities.learners import MOST_BYTES, Learner, Prepared, TrainingTopic
-from vbterrier.entities.pool import judged
+from vbterrier.entities.pool import lookup_labels
 from vbterrier.entities.rankers.base import RunOnPool, RunReranker, Topics
 from vbterrier.entities.rankers.similarity import entity_texts
 from vbterrier.entities.supervision import LABELS, partitions
@@ -26,9 +26,9 @@ from vbterrier.errors import (
     whole,
     whole_or_none,
 )
-from vbterrier.frames.contracts import LabelFrame, frame_of
-from vbterrier.frames.files.source import content_of
-from vbterrier.frames.ids import numbers_of
+from vbterrier.frames.contracts import LabelFrame, pandas_frame
+from vbterrier.frames.files.source import read_content
+from vbterrier.frames.ids import column_numbers
 from vbterrier.frames.pool_links import UNJUDGED
 from vbterrier.frames.ranking import places
 from vbterrier.kernels.fingerprints import mix
@@ -111,23 +111,23 @@ def feature_table(aligned: RunOnPool, features: Sequence[str], names: Mapping[st
     return np.stack(made, axis=1).astype(np.float64) if len(run) else np.empty((0, len(features)))
 
 
-def entity_labels_of(aligned: RunOnPool, qrels: Any) -> Ints:
+def aligned_entity_labels(aligned: RunOnPool, qrels: Any) -> Ints:
     """Return the given entity labels, as qrels or from ``entity_labels``, of rows; a label below 0 is missing."""
-    frame, run = frame_of(qrels, "qrels"), aligned.run
+    frame, run = pandas_frame(qrels, "qrels"), aligned.run
     if "docno" not in frame and {"entity_id", "label"} <= set(frame.columns):
         frame = frame[frame["label"].notna()].rename(columns={"entity_id": "docno"})
     names = ("entity run", "entity run")
-    return judged(LabelFrame(frame), run.topic_ids, run.topics, run.topic, run.docno, names, low=UNJUDGED)
+    return lookup_labels(LabelFrame(frame), run.topic_ids, run.topics, run.topic, run.docno, names, low=UNJUDGED)
 
 
-def document_labels_of(aligned: RunOnPool, qrels: Any, rel: int) -> Ints:
+def derived_entity_labels(aligned: RunOnPool, qrels: Any, rel: int) -> Ints:
     """Return entity labels derived from document labels (Chatterjee, arXiv 2604.05204, equation 5) of rows.
 
     The label is 1 if only relevant documents of the pool mention the entity, 0 if only non-relevant ones do, and
     unknown if both do, in topics without judgments, and for entities outside the pool.
     """
     pool, run, labels = aligned.pool, aligned.run, LabelFrame(qrels)
-    relevant = judged(labels, run.topic_ids, pool.topics, pool.topic, pool.docno, ("entity run", "links")) >= rel
+    relevant = lookup_labels(labels, run.topic_ids, pool.topics, pool.topic, pool.docno, ("entity run", "links")) >= rel
     unjudged = places(run.topics, labels.topics) < 0
     if unjudged.any():
         lost = [run.topics[each] for each in np.flatnonzero(unjudged).tolist()]
@@ -249,7 +249,7 @@ class EntitySelector(Learner, RunReranker):
         if isinstance(supervision, str):
             self.supervision: Any = choice("supervision", supervision, SUPERVISION)
         else:
-            self.supervision = frame_of(supervision, "supervision").copy()
+            self.supervision = pandas_frame(supervision, "supervision").copy()
         self.rel, self.rounds = whole("rel", rel), whole("rounds", rounds)
         self.patience, self.seed = whole_or_none("patience", patience), whole("seed", seed, low=0)
 
@@ -263,9 +263,9 @@ class EntitySelector(Learner, RunReranker):
         query = ["query"] if set(WORDS) & set(self.features) else []
         self.require_columns(inp, "qid", "docno", "score", *query, *further)
         for name in further:
-            numbers_of(inp[name], f"entity run column {name!r}")
+            column_numbers(inp[name], f"entity run column {name!r}")
 
-    def _prepared(self, inp: pd.DataFrame) -> Prepared:
+    def _compute_features(self, inp: pd.DataFrame) -> Prepared:
         self._require_columns(inp)
         aligned = RunOnPool.on(self._pool, inp)
         run, table = aligned.run, feature_table(aligned, self.features, self.names)
@@ -276,9 +276,11 @@ class EntitySelector(Learner, RunReranker):
 
     def _labels(self, prepared: Prepared, qrels: Any) -> list[Ints | None]:
         if isinstance(self.supervision, str) and self.supervision == "documents":
-            label = document_labels_of(prepared.aligned, qrels, self.rel)
+            label = derived_entity_labels(prepared.aligned, qrels, self.rel)
         else:
-            label = entity_labels_of(prepared.aligned, qrels if isinstance(self.supervision, str) else self.supervision)
+            label = aligned_entity_labels(
+                prepared.aligned, qrels if isinstance(self.supervision, str) else self.supervision
+            )
         made = [label[rows] for rows in prepared.rows]
         if made:
             table, labels = np.concatenate(prepared.features), np.concatenate(made)
@@ -345,14 +347,14 @@ class EntitySelector(Learner, RunReranker):
     SUFFIX = ".txt"
 
     @staticmethod
-    def _packed(learned: str) -> bytes:
+    def _serialise_model(learned: str) -> bytes:
         return learned.encode()
 
     @staticmethod
-    def _unpacked(path: Path) -> str:
+    def _read_model(path: Path) -> str:
         lightgbm = module_of_extra("lightgbm", "ltr")
         try:
-            text = content_of(path, MOST_BYTES).decode()
+            text = read_content(path, MOST_BYTES).decode()
             lightgbm.Booster(model_str=text)
         except (OSError, ValueError, lightgbm.basic.LightGBMError) as error:
             raise FileError(path, f"is not a saved model ({error}); write it with save") from error

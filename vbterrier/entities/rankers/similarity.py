@@ -10,7 +10,7 @@ from vbterrier.entities.rankers.base import PoolRanker, QueryEntities
 from vbterrier.entities.rankers.consensus import SUPPORT, soft_support
 from vbterrier.entities.vectors import VectorFile
 from vbterrier.errors import InputError, ParameterError, choice, examples, excerpt, warn
-from vbterrier.frames.contracts import frame_of
+from vbterrier.frames.contracts import pandas_frame
 from vbterrier.frames.id_spaces import keys_in
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ class EntitySimilarity(PoolRanker):
         self.embeddings, self.texts = embeddings, texts
         self.embed: Any = embed
         self.idf, self.support = bool(idf), choice("support", support, ("none", *SUPPORT))
-        self.query_entities = None if query_entities is None else frame_of(query_entities, "query_entities").copy()
+        self.query_entities = None if query_entities is None else pandas_frame(query_entities, "query_entities").copy()
         self._query = None if query_entities is None else QueryEntities(self.query_entities, name="query_entities")
         self.needs_query = self._query is None
         self._embedded: dict[str, Floats] = {}

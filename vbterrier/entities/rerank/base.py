@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.entities.provenance import carried
+from vbterrier.entities.provenance import with_strongest_mark
 from vbterrier.entities.stage import OnDocuments
 from vbterrier.errors import InputError, ParameterError, choice, number, whole
 from vbterrier.frames.ranking import Run, ranked
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 NORMS = ("minmax", "z", "none")
 
 
-def normalised(values: Floats, starts: Ints, norm: str) -> Floats:
+def normalise_by_topic(values: Floats, starts: Ints, norm: str) -> Floats:
     """Normalise values of documents, sorted by topic with the offsets ``starts``, in every topic.
 
     ``minmax``: ``(x - min) / (max - min)``; ``z``: ``(x - mean) / sd`` with the population standard deviation; both are
@@ -97,11 +97,11 @@ class Reranker(OnDocuments, abc.ABC):
         """Return the documents of a run with their entities."""
         return self._linker.of(run)
 
-    def prepared(self, documents: Documents) -> Any:
+    def prepare_documents(self, documents: Documents) -> Any:
         """Return the part that depends on the documents only; ``None`` by default."""
 
     @abc.abstractmethod
-    def observed(self, listed: TopEntities, prepared: Any) -> Any:
+    def match_entities(self, listed: TopEntities, prepared: Any) -> Any:
         """Return the evidence of the listed entities for the documents."""
 
     @abc.abstractmethod
@@ -116,9 +116,9 @@ class Reranker(OnDocuments, abc.ABC):
         documents, entities = self.documents(Run(inp)), self._entity_run(inp)
         require_finite(documents)
         listed = self._top_entities(documents, entities, self.cutoff)
-        score = self.scores(documents, self.observed(listed, self.prepared(documents)))
+        score = self.scores(documents, self.match_entities(listed, self.prepare_documents(documents)))
         made = ranked(inp.iloc[documents.row].reset_index(drop=True).assign(score=score))
-        return carried(made, inp, entities.frame)
+        return with_strongest_mark(made, inp, entities.frame)
 
 
 class Interpolation(Reranker):
@@ -133,7 +133,7 @@ class Interpolation(Reranker):
     def scores(self, documents: Documents, observed: Any) -> Floats:
         """Return ``(1 - weight) norm(score) + weight norm(evidence)``."""
         starts = documents.pool.topic_starts
-        score, evidence = (normalised(values, starts, self.norm) for values in (documents.score, observed))
+        score, evidence = (normalise_by_topic(values, starts, self.norm) for values in (documents.score, observed))
         mixed: Floats = (1 - self.weight) * score + self.weight * evidence
         return mixed
 

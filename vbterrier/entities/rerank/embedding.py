@@ -12,7 +12,7 @@ from vbterrier.entities.rerank.base import ENTITY_WEIGHTS, Interpolation, by_id,
 from vbterrier.entities.rerank.overlap import PropagationReranker
 from vbterrier.errors import InputError, ParameterError, choice, whole
 from vbterrier.frames.entity_coverage import warn_of_no_entities
-from vbterrier.frames.ids import ids_of
+from vbterrier.frames.ids import column_ids
 from vbterrier.kernels.tolerances import ROUNDING
 
 if TYPE_CHECKING:
@@ -102,13 +102,13 @@ class EmbeddingReranker(Interpolation):
         """Accept entities that no document mentions: they need a vector only, and a warning reports missing vectors."""
         warn_of_no_entities(listed.ids, listed.pool.topics, "entities")
 
-    def prepared(self, documents: Documents) -> DocumentVectors | Centroids:
+    def prepare_documents(self, documents: Documents) -> DocumentVectors | Centroids:
         """Return the vectors of documents."""
         if self.document_embeddings is None:
             return Centroids(documents.pool, self.embeddings)
         return DocumentVectors(documents.pool, self.document_embeddings)
 
-    def observed(self, listed: TopEntities, prepared: Any) -> Floats:
+    def match_entities(self, listed: TopEntities, prepared: Any) -> Floats:
         """Return the cosine of each document's vector with its topic's, 0 without either, shape (n_documents,)."""
         vectors = _unit_vectors(self.embeddings, listed.ids, "selected entities")
         queries = np.zeros((len(listed.pool.topics), vectors.shape[1]))
@@ -188,10 +188,10 @@ class SimilarityPropagationReranker(PropagationReranker):
         super().__init__(links, entities, cutoff=cutoff, damping=damping, steps=steps, **options)
         self.embeddings, self.neighbours = _vectors_by_id(embeddings), whole("neighbours", neighbours)
 
-    def observed(self, listed: TopEntities, prepared: Any) -> Neighbours:
+    def match_entities(self, listed: TopEntities, prepared: Any) -> Neighbours:
         """Return the weighted graph of each topic's documents."""
         vectors, pool = _unit_vectors(self.embeddings, listed.ids, "selected entities"), listed.pool
-        weights = super().observed(listed, prepared).weight
+        weights = super().match_entities(listed, prepared).weight
         made = np.zeros((len(pool), vectors.shape[1]))
         np.add.at(made, listed.document, vectors[listed.owner] * weights[:, None])
         return Neighbours(np.nan_to_num(unit(made)), pool.topic_starts, self.neighbours)
@@ -221,7 +221,7 @@ class Neighbours:
         self._weight = sparse.block_diag(blocks, format="csr") if blocks else sparse.csr_array((0, 0))
         self._total: Floats = np.asarray(self._weight.sum(axis=1)).ravel()
 
-    def smoothed(self, score: Floats) -> Floats:
+    def propagate_scores(self, score: Floats) -> Floats:
         """Return the weighted mean score of each document's neighbours, its own score without any."""
         summed = np.asarray(self._weight @ score)
         means: Floats = np.divide(summed, self._total, out=score.astype(np.float64), where=self._total > 0)
@@ -234,7 +234,7 @@ class DocumentVectors:
     def __init__(self, pool: LinkedPool, vectors: Mapping[str, Any]) -> None:
         self.pool = pool
         names, self._number = pool.docno.codes()
-        self.vectors = _unit_vectors(vectors, ids_of(pd.Series(names, dtype=str), "documents"), "documents")
+        self.vectors = _unit_vectors(vectors, column_ids(pd.Series(names, dtype=str), "documents"), "documents")
 
     def cosines(self, queries: Floats, *, confidence: bool) -> Floats:  # noqa: ARG002 - as of centroids
         """Return the cosine of each document with its topic's unit vector, shape (n_documents,)."""

@@ -8,13 +8,13 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from vbterrier.entities.provenance import carried
+from vbterrier.entities.provenance import with_strongest_mark
 from vbterrier.entities.rankers.similarity import entity_texts
 from vbterrier.entities.rerank.base import Interpolation, by_id
-from vbterrier.entities.stage import Documents, OnEntities, unlinked
+from vbterrier.entities.stage import Documents, OnEntities, unlinked_documents
 from vbterrier.errors import InputError, number, whole, whole_or_none
 from vbterrier.frames.entity_coverage import warn_of_no_entities
-from vbterrier.frames.ids import ids_of, require_same_kind
+from vbterrier.frames.ids import column_ids, require_same_kind
 from vbterrier.frames.names import normal_form
 from vbterrier.kernels.rankings import spans
 from vbterrier.linking.words import Words
@@ -36,7 +36,7 @@ def word_batches(texts: list[str]) -> Iterator[tuple[Ints, list[str]]]:
     """Yield the index of the text of each word, and the case-folded words, in batches of texts."""
     for start in range(0, len(texts), _BATCH):
         words = Words.of(texts[start : start + _BATCH])
-        yield words.text + start, words.folded().split()
+        yield words.text + start, words.folded_words().split()
 
 
 class DocumentTerms:
@@ -98,7 +98,7 @@ def bm25(
     return score
 
 
-def described(ids: Ids, texts: Mapping[str, str] | None) -> list[str]:
+def checked_entity_texts(ids: Ids, texts: Mapping[str, str] | None) -> list[str]:
     """Return the text of each entity, or its name if it has no text."""
     texts_of_entities = entity_texts(names := ids.text.to_pylist(), texts)
     for each, text in zip(names, texts_of_entities, strict=True):
@@ -161,21 +161,21 @@ class ExpandByEntities(OnEntities):
         if not len(inp):
             return pushed
         run = self._entity_run(inp)
-        qid = ids_of(inp["qid"], "topics column 'qid'")
+        qid = column_ids(inp["qid"], "topics column 'qid'")
         require_same_kind(run.topic_ids, qid, "entities column 'qid'", "topics column 'qid'")
         selected = run.only(set(qid.text.to_pylist()))
         top = selected.top(self.cutoff)
         topic, rank = np.nonzero(top.rows >= 0)
         ids = selected.docno.take(top.rows[topic, rank])
         warn_of_no_entities(ids, qid.codes()[0], "entities")
-        texts = described(ids, self.texts)
+        texts = checked_entity_texts(ids, self.texts)
         added: dict[str, list[str]] = {}
         for place, text in zip(topic.tolist(), texts, strict=True):
             added.setdefault(selected.topics[place], []).append(normal_form(text))
         rows = zip(inp["query"].tolist(), qid.text.to_pylist(), strict=True)
         query = [" ".join([text, *added[name]]) if name in added else text for text, name in rows]
         made = pushed.assign(query=pd.Series(query, index=pushed.index, dtype=inp["query"].dtype))
-        return carried(made, inp, run.frame)
+        return with_strongest_mark(made, inp, run.frame)
 
 
 class ExpansionReranker(Interpolation):
@@ -248,9 +248,9 @@ class ExpansionReranker(Interpolation):
 
     def documents(self, run: Run) -> Documents:
         """Return the documents of a run, without entities."""
-        return unlinked(run)
+        return unlinked_documents(run)
 
-    def prepared(self, documents: Documents) -> tuple[DocumentTerms, Ints]:
+    def prepare_documents(self, documents: Documents) -> tuple[DocumentTerms, Ints]:
         """Return the words of all texts, and the index of each document's text."""
         frame = documents.run.frame
         texts = frame[[self.field]].assign(docno=documents.run.docno.text.to_pylist())
@@ -262,7 +262,7 @@ class ExpansionReranker(Interpolation):
                 raise InputError(f"run column {self.field!r}: row {row} holds {text!r}, wanted text; '' for none")
         return DocumentTerms(distinct), place[documents.row]
 
-    def observed(self, listed: TopEntities, prepared: Any) -> Floats:
+    def match_entities(self, listed: TopEntities, prepared: Any) -> Floats:
         """Return BM25 of each document for the words of its topic's entities, shape (n_documents,)."""
         terms, text = prepared
         topic, word, weight = self._words(listed, terms)
@@ -270,7 +270,7 @@ class ExpansionReranker(Interpolation):
 
     def _words(self, listed: TopEntities, terms: DocumentTerms) -> tuple[Ints, Ints, Floats]:
         """Return the words of each topic that a text contains, with their weights."""
-        words_of_documents = list(word_batches(described(listed.ids, self.texts)))
+        words_of_documents = list(word_batches(checked_entity_texts(listed.ids, self.texts)))
         entity = np.concatenate([np.empty(0, dtype=np.int64), *(owner for owner, _ in words_of_documents)])
         words = [word for _, some in words_of_documents for word in some]
         share = 1 / np.maximum(np.bincount(entity, minlength=len(listed.topic)), 1) / listed.n[listed.topic]

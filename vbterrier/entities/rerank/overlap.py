@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vbterrier.entities.rerank.base import ENTITY_WEIGHTS, Interpolation, Reranker, entity_weights, normalised
+from vbterrier.entities.rerank.base import ENTITY_WEIGHTS, Interpolation, Reranker, entity_weights, normalise_by_topic
 from vbterrier.errors import choice, number, warn, whole
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def overlap(listed: TopEntities, entity_weight: str, link_weight: str, *, confid
     if link_weight == "entity":
         total = np.bincount(listed.owner, link, minlength=len(per_entity))
         per_entity = np.divide(per_entity, total, out=np.zeros(len(per_entity)), where=total > 0)
-    scores = listed.summed(per_entity[listed.owner] * link)
+    scores = listed.document_sums(per_entity[listed.owner] * link)
     return scores / np.maximum(np.diff(pool.starts), 1) if link_weight == "document" else scores
 
 
@@ -57,7 +57,7 @@ class OverlapReranker(Interpolation):
         Multiply w by the confidence of the link; ``p(d|e)`` is then in proportion to it.
     norm
         The normalisation of both parts in each topic: ``"minmax"``, ``"z"`` or ``"none"``; see
-        :func:`vbterrier.entities.rerank.base.normalised`.
+        :func:`vbterrier.entities.rerank.base.normalise_by_topic`.
 
     Raises
     ------
@@ -104,7 +104,7 @@ class OverlapReranker(Interpolation):
         self.link_weight = choice("link_weight", link_weight, LINK_WEIGHTS)
         self.confidence = bool(confidence)
 
-    def observed(self, listed: TopEntities, prepared: Any) -> Floats:  # noqa: ARG002 - common signature
+    def match_entities(self, listed: TopEntities, prepared: Any) -> Floats:  # noqa: ARG002 - common signature
         """Return the overlap."""
         if self.entity_weight == "score" and (listed.score < 0).any():
             warn("entities: scores below 0 lower the scores of documents that mention them; scale them first")
@@ -121,7 +121,7 @@ class Sharing:
     n_documents: int
     n_entities: int
 
-    def smoothed(self, score: Floats) -> Floats:
+    def propagate_scores(self, score: Floats) -> Floats:
         """Return the mean, over a document's entities, of their mean scores; its own score without entities."""
         of_entity = self._mean(score[self.document], self.entity, self.n_entities)
         means = self._mean(of_entity[self.entity], self.document, self.n_documents)
@@ -203,7 +203,7 @@ class PropagationReranker(Reranker):
         self.entity_weight = choice("entity_weight", entity_weight, ENTITY_WEIGHTS)
         self.confidence = bool(confidence)
 
-    def observed(self, listed: TopEntities, prepared: Any) -> Any:  # noqa: ARG002 - common signature
+    def match_entities(self, listed: TopEntities, prepared: Any) -> Any:  # noqa: ARG002 - common signature
         """Return the weighted links between documents and listed entities."""
         weight = entity_weights(listed, self.entity_weight)[listed.owner]
         if self.confidence:
@@ -212,7 +212,7 @@ class PropagationReranker(Reranker):
 
     def scores(self, documents: Documents, observed: Any) -> Floats:
         """Return the scores after the last step."""
-        start = normalised(documents.score, documents.pool.topic_starts, self.norm)
+        start = normalise_by_topic(documents.score, documents.pool.topic_starts, self.norm)
         score = start
         for _ in range(self.steps):
             score = (1 - self.damping) * start + self.damping * observed.smoothed(score)

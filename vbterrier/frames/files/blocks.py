@@ -91,7 +91,7 @@ class SystemColumns:
         """The columns among those of a file."""
         return [name for name in columns_of_systems(names, self.system) if name not in (*KEYS, *READ)]
 
-    def checked(self, table: Any) -> Any:
+    def checked_rows(self, table: Any) -> Any:
         """The rows of a block, without these columns unless they are kept."""
         columns = self.among(table.column_names)
         if self.kept:
@@ -121,7 +121,7 @@ def blocks(
         offset, row = (start.offset, start.row) if file == start.file else (0, 0)
         read = _rows if source.is_parquet else _whole if is_read_whole(source) else _lines
         for at, rows in read(source, n_bytes, offset, systems):
-            table = systems.checked(rows)
+            table = systems.checked_rows(rows)
             columns = columns or table.column_names
             require_alike(source.path, table.column_names, columns)
             block = RunBlock(table, Place(file, at))
@@ -217,7 +217,7 @@ def _rows(source: Source, n_bytes: int, start: int, systems: SystemColumns) -> I
     try:
         with source.raw() as raw:
             every = pq.ParquetFile(raw).schema_arrow.names
-        columns = RUN.renamed(every)
+        columns = RUN.standard_names(every)
         by_rank = "score" not in columns and "rank" in columns
         require_columns(source.path, columns, ("qid", "docno", "rank") if by_rank else KEYS, original=every)
         of_systems = systems.among(every)

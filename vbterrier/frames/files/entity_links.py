@@ -10,8 +10,8 @@ from vbterrier.frames.files.json_tables import is_json, outline
 from vbterrier.frames.files.kinds import ANSWERS, REDIRECTS, TAGS
 from vbterrier.frames.files.linked import LAYOUTS, in_one_space, link_layout, linked_rows
 from vbterrier.frames.files.loading import load
-from vbterrier.frames.files.source import MAX_BYTES, Source, json_of, shown
-from vbterrier.frames.id_spaces import is_no_entity, normalised
+from vbterrier.frames.files.source import MAX_BYTES, Source, parse_json, quoted_text
+from vbterrier.frames.id_spaces import is_no_entity, normalised_ids
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -174,12 +174,12 @@ def _content_summary(source: Source) -> str:
         return "Parquet" if source.is_parquet else "a spreadsheet"
     _, line = source.first()
     if not is_json(line):
-        return shown(line)
+        return quoted_text(line)
     try:
         # The first of several lines, or the whole.
-        return outline(json_of(line if line.rstrip().endswith((b"}", b"]")) else source.text()))
+        return outline(parse_json(line if line.rstrip().endswith((b"}", b"]")) else source.text()))
     except (ValueError, RecursionError):
-        return shown(line)
+        return quoted_text(line)
 
 
 def converted_tags(
@@ -219,7 +219,9 @@ def in_space(frame: pd.DataFrame, ids: str | None, mapping: Any, redirects: Any,
         return frame
     entities = frame["entity_id"].astype(str).tolist()
     spaces = [""] * len(entities)
-    return frame.assign(entity_id=normalised(entities, spaces, ids, mapping=mapping, redirects=redirects, name=name))
+    return frame.assign(
+        entity_id=normalised_ids(entities, spaces, ids, mapping=mapping, redirects=redirects, name=name)
+    )
 
 
 def _redirect_table(redirects: Any, max_bytes: int | None) -> Any:

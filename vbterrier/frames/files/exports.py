@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, choice, path_of
+from vbterrier.errors import InputError, choice, path_parameter
 from vbterrier.frames.columns import LABELS
-from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.contracts import pandas_frame, require
 from vbterrier.frames.files.writing import replacing, write_qrels, write_run
-from vbterrier.frames.ids import ids_of, numbers_of
+from vbterrier.frames.ids import column_ids, column_numbers
 from vbterrier.frames.ranking import Run
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def write_ratings(frame: Any, path: StrPath, form: str = "quepid", *, index: str
     '+tv,d1,
     """
     choice("form", form, RATINGS)
-    frame = frame_of(frame, "ratings", LABELS)
+    frame = pandas_frame(frame, "ratings", LABELS)
     require(frame, ("qid", "docno"), "ratings")
     if form == "trec":
         write_qrels(frame, path)
@@ -109,7 +109,7 @@ def write_ranking(frame: Any, path: StrPath, form: str = "beir", *, name: str = 
     """
     choice("form", form, RUNS)
     run = Run(frame, name="run")
-    rows = run.ordered()[0]
+    rows = run.ordered_rows()[0]
     qid = np.array(run.topics, dtype=object)[run.topic[rows]]
     docno = run.docno.take(rows).text.to_pylist()
     ranked = pd.DataFrame({"qid": qid, "docno": docno, "score": run.score[rows]})
@@ -137,7 +137,7 @@ def guarded_texts(column: pd.Series[Any]) -> pd.Series[Any]:
 
 def write_text(path: StrPath, text: str) -> None:
     """Write a text to a file that appears once it is complete."""
-    with replacing(path_of("path", path)) as file:
+    with replacing(path_parameter("path", path)) as file:
         file.write(text.encode())
 
 
@@ -165,7 +165,7 @@ def json_text(frame: pd.DataFrame, form: str, index: str) -> str:
     """The text of a ``_rank_eval`` request, or of judgments of the Search Relevance Workbench."""
     indices = frame.get("index", pd.Series(index, index=frame.index)).fillna(index)
     queries: dict[str, list[Any]] = {}
-    qid, docno = (ids_of(frame[name], f"ratings column {name!r}").text.to_pylist() for name in ("qid", "docno"))
+    qid, docno = (column_ids(frame[name], f"ratings column {name!r}").text.to_pylist() for name in ("qid", "docno"))
     for query, document, name, label in zip(qid, docno, indices, _labels(frame, None), strict=True):
         rated = {"_index": name, "_id": document, "rating": label}
         if form == "workbench":
@@ -185,6 +185,6 @@ def _labels(frame: pd.DataFrame, missing: Any) -> list[Any]:
         return [missing] * len(frame)
     rated = frame["label"].notna().to_numpy()
     labels = np.full(len(frame), missing, dtype=object)
-    numbers = numbers_of(frame["label"][rated], "ratings column 'label'")
+    numbers = column_numbers(frame["label"][rated], "ratings column 'label'")
     labels[rated] = [int(number) if number % 1 == 0 else number for number in numbers.tolist()]
     return list(labels)

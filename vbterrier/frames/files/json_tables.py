@@ -13,10 +13,10 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import FileError, agreeing, examples, printable, warn
-from vbterrier.frames.files.source import IDS, RepeatedMemberError, json_of, real_number, shown
+from vbterrier.frames.files.source import IDS, RepeatedMemberError, parse_json, quoted_text, real_number
 from vbterrier.frames.files.tables import warn_of_zeros
 from vbterrier.frames.labels import fraction_remedy
-from vbterrier.frames.nested import MAX_MEMBERS, is_nested, nested_rows, records_of
+from vbterrier.frames.nested import MAX_MEMBERS, is_nested, item_records, nested_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -58,16 +58,16 @@ def json_table(
         frame, form = _rank_eval(source, value, kind), "rank_eval"
     else:
         is_workbench = isinstance(value, dict) and "judgmentRatings" in value
-        frame, form = _nested(source, value, kind), "workbench" if is_workbench else "nested"
-    return *_checked(source, kind, frame, None, document=value, hint=hint), form
+        frame, form = _nested_frame(source, value, kind), "workbench" if is_workbench else "nested"
+    return *_checked_frame(source, kind, frame, None, document=value, hint=hint), form
 
 
 def object_table(source: Source, kind: FileKind, value: Any) -> tuple[pd.DataFrame, int]:
     """The table of an object that was read from another format."""
-    return _checked(source, kind, _nested(source, value, kind), None)
+    return _checked_frame(source, kind, _nested_frame(source, value, kind), None)
 
 
-def _nested(source: Source, value: Any, kind: FileKind) -> pd.DataFrame:
+def _nested_frame(source: Source, value: Any, kind: FileKind) -> pd.DataFrame:
     try:
         frame = nested_rows(value, kind.vocabulary)
     except ValueError as error:
@@ -83,7 +83,7 @@ def _document(source: Source, number: int, line: bytes) -> Any:
         return None
     try:
         text = source.text().decode("utf-8-sig")
-        value = json_of(text)
+        value = parse_json(text)
         if "\\u" in text:
             json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
@@ -97,14 +97,14 @@ def _document(source: Source, number: int, line: bytes) -> Any:
         message = f"is not JSON ({error.msg}); repair the line"
         raise FileError(source.path, message, line=error.lineno) from error
     except (ValueError, RecursionError) as error:
-        raise FileError(source.path, f"is not JSON ({error}): {shown(line)}", line=number) from error
+        raise FileError(source.path, f"is not JSON ({error}): {quoted_text(line)}", line=number) from error
     return value
 
 
 def _is_record(line: bytes) -> bool:
     """Return True for a whole object that is no table of its own, valid or not: the first of JSON lines."""
     try:
-        first = json_of(line.decode())
+        first = parse_json(line.decode())
     except (RepeatedMemberError, RecursionError):
         return True
     except ValueError:
@@ -114,19 +114,21 @@ def _is_record(line: bytes) -> bool:
     return isinstance(first, dict) and not is_nested(first) and not (first and is_mapping)
 
 
-def object_of(source: Source, number: int, line: bytes) -> dict[str, Any]:
+def parse_object(source: Source, number: int, line: bytes) -> dict[str, Any]:
     """Parse a line of JSON lines."""
     try:
-        value = json_of(line.decode())
+        value = parse_json(line.decode())
         if b"\\u" in line:
             # JSON can spell half a surrogate pair, which is not valid text.
             json.dumps(value, ensure_ascii=False).encode()
     except RepeatedMemberError as error:
         raise FileError(source.path, str(error), line=number) from error
     except (ValueError, RecursionError) as error:
-        raise FileError(source.path, f"is not JSON ({error}): {shown(line)}; repair the line", line=number) from error
+        raise FileError(
+            source.path, f"is not JSON ({error}): {quoted_text(line)}; repair the line", line=number
+        ) from error
     if not isinstance(value, dict):
-        raise FileError(source.path, f"wanted an object in each line, found {shown(line)}", line=number)
+        raise FileError(source.path, f"wanted an object in each line, found {quoted_text(line)}", line=number)
     return value
 
 
@@ -137,7 +139,7 @@ def _lines(source: Source, kind: FileKind, hint: str) -> tuple[pd.DataFrame, int
         if not line.strip():
             continue
         try:
-            records = records_of(object_of(source, number, line), kind.vocabulary)
+            records = item_records(parse_object(source, number, line), kind.vocabulary)
         except ValueError as error:
             if isinstance(error, FileError):
                 raise
@@ -145,7 +147,7 @@ def _lines(source: Source, kind: FileKind, hint: str) -> tuple[pd.DataFrame, int
         for record in records:
             names = tuple(record)
             if names not in renamed:
-                columns = renamed[names] = kind.vocabulary.renamed(names)
+                columns = renamed[names] = kind.vocabulary.standard_names(names)
                 members |= dict.fromkeys(columns)
                 if len(members) > MAX_MEMBERS:
                     # Each member is a column of all rows: a small file would take much memory.
@@ -158,7 +160,7 @@ def _lines(source: Source, kind: FileKind, hint: str) -> tuple[pd.DataFrame, int
             numbers.append(number)
     _LOG.info("%s: recognised JSON lines with the members %s", printable(source.path), ", ".join(members))
     frame = pd.DataFrame(rows, columns=list(members), dtype=object)
-    return _checked(source, kind, frame, numbers, rows, hint=hint)
+    return _checked_frame(source, kind, frame, numbers, rows, hint=hint)
 
 
 _MISSING = object()
@@ -186,7 +188,7 @@ def outline(value: Any, depth: int = _DEPTH) -> str:
     return "{" + ", ".join(parts + ["..."] * (len(value) > _N_OUTLINED)) + "}"
 
 
-def _checked(
+def _checked_frame(
     source: Source,
     kind: FileKind,
     frame: pd.DataFrame,
@@ -215,7 +217,7 @@ def _checked(
         row = int(kept[place])
         value = frame[name].iloc[place] if name in frame.columns else None
         is_missing = name not in frame.columns or (rows is not None and name not in rows[row])
-        text = "missing" if is_missing else shown(str(value)) if requirement != "text" else repr(value)
+        text = "missing" if is_missing else quoted_text(str(value)) if requirement != "text" else repr(value)
         seen = _member_names(frame, None if rows is None else rows[row], document, hint if is_missing else "")
         where = "" if numbers is not None else f"object {row + 1}: "
         line = None if numbers is None else numbers[row]
@@ -233,10 +235,10 @@ def _checked(
             columns[name] = _texts(values, name, fail)
         else:
             columns[name] = values
-    for name in kind.required:
+    for name in kind.required_columns:
         if len(frame) and name not in columns:
             fail(0, name, _requirement(kind, name, ""))
-    return _inferred(columns, frame), n_unrated
+    return _typed_frame(columns, frame), n_unrated
 
 
 def _member_names(frame: pd.DataFrame, record: Mapping[str, Any] | None, document: Any, hint: str) -> str:
@@ -247,7 +249,7 @@ def _member_names(frame: pd.DataFrame, record: Mapping[str, Any] | None, documen
     return f"; found {', '.join(map(str, frame.columns if record is None else record)) or 'none'}"
 
 
-def _inferred(columns: dict[str, Any], frame: pd.DataFrame) -> pd.DataFrame:
+def _typed_frame(columns: dict[str, Any], frame: pd.DataFrame) -> pd.DataFrame:
     if not columns:
         return pd.DataFrame({name: [] for name in frame.columns})
     try:
@@ -298,7 +300,7 @@ def _with_expected(
         if value is None or value != value:  # noqa: PLR0124 - NaN, of rows without the member
             label[place] = expected_grade(probs)
             if label[place] is None:
-                text = "missing" if probs != probs else shown(repr(probs))  # noqa: PLR0124 - NaN
+                text = "missing" if probs != probs else quoted_text(repr(probs))  # noqa: PLR0124 - NaN
                 message = f"member 'prob' is {text}, wanted a list of probabilities, or grades and probabilities"
                 line = None if numbers is None else numbers[int(kept[place])]
                 raise FileError(source.path, message, line=line)
@@ -309,7 +311,7 @@ def expected_grade(value: Any) -> float | None:
     """Return the expected grade under probabilities, ``None`` for anything else."""
     pairs = list(enumerate(value)) if isinstance(value, list) else []
     pairs = list(value.items()) if isinstance(value, dict) else pairs
-    numbers = [(number_of(grade), number_of(prob)) for grade, prob in pairs]
+    numbers = [(parse_number(grade), parse_number(prob)) for grade, prob in pairs]
     grades = [grade for grade, _ in numbers if grade is not None]
     probs = [prob for _, prob in numbers if prob is not None]
     if len(grades) < len(pairs) or len(probs) < len(pairs) or sum(probs) <= 0 or min(probs) < 0:
@@ -341,7 +343,7 @@ def _numbers(values: list[Any], name: str, kind: FileKind, fail: Any) -> NDArray
     if set(map(type, values)) == {int} and is_whole and min(values) >= -(2**63) and max(values) < 2**63:
         return np.array(values, dtype=np.int64)
     finite = kind.unrated == "label"
-    numbers = [number_of(value, finite=finite) for value in values]
+    numbers = [parse_number(value, finite=finite) for value in values]
     for place, number in enumerate(numbers):
         if number is None or (is_whole and not (abs(number) < 2**63 and number % 1 == 0)):
             fail(place, name, _requirement(kind, name, values[place]))
@@ -350,7 +352,7 @@ def _numbers(values: list[Any], name: str, kind: FileKind, fail: Any) -> NDArray
     return np.array([value if type(value) is int else int(float(value)) for value in values], dtype=np.int64)
 
 
-def number_of(value: Any, *, finite: bool = True) -> float | None:
+def parse_number(value: Any, *, finite: bool = True) -> float | None:
     """Return a number, ``None`` for NaN, infinity if ``finite``, and anything else; text may hold a number."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str, np.number)):
         return None
@@ -415,10 +417,10 @@ def _text(source: Source, value: Any, what: str) -> str:
     return value
 
 
-def cbor_of(content: bytes) -> Any:
+def parse_cbor(content: bytes) -> Any:
     """Parse CBOR with maps, texts and numbers (RFC 8949), as ranx writes runs and judgments.
 
-    >>> cbor_of(bytes.fromhex("a1627131a162643102"))
+    >>> parse_cbor(bytes.fromhex("a1627131a162643102"))
     {'q1': {'d1': 2}}
     """
     value, stop = _cbor(content, 0)

@@ -21,7 +21,7 @@ from vbterrier.frames.files.lines import (
     white,
 )
 from vbterrier.frames.files.markup import equal_intents, topics_of_markup, web_topics
-from vbterrier.frames.files.source import COMMENT, REMARK, WHOLE, Layout, MisfitError, Source, split
+from vbterrier.frames.files.source import COMMENT, REMARK, WHOLE, Layout, MisfitError, Source, split_fields
 from vbterrier.frames.files.tables import require_columns
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class FileKind:
     expects: bool = False  # True if labels may be given by the probabilities of grades
 
     @property
-    def required(self) -> tuple[str, ...]:
+    def required_columns(self) -> tuple[str, ...]:
         """Columns that every file must have."""
         return tuple(name for name in self.columns if name not in self.defaults and name not in self.optional)
 
@@ -92,9 +92,9 @@ class FileKind:
                 return list(layout_names)
         return list(names)
 
-    def renamed(self, names: Sequence[str]) -> list[str]:
+    def standard_names(self, names: Sequence[str]) -> list[str]:
         """The columns of a table with the names of this package; others that share a name are numbered."""
-        names = self.vocabulary.renamed(names)
+        names = self.vocabulary.standard_names(names)
         concepts = {*self.columns, *self.vocabulary.named, *self.vocabulary.optional}
         counts, places = Counter(names), Counter[str]()
         for place, name in enumerate(names):
@@ -118,14 +118,14 @@ def header_layout(kind: FileKind, path: Path, number: int, line: bytes, *, must:
     """Return the layout that a header line names, or None if the line is none; ``must``: the first row of a sheet."""
     for separator in "," if must else _separators(kind, line):
         try:
-            header = split(line, separator, blanks=separator == " ")
+            header = split_fields(line, separator, blanks=separator == " ")
         except MisfitError as error:
             if kind.is_pairs:
                 return None
             raise FileError(path, str(error), line=number) from error
-        names = kind.renamed(header)
+        names = kind.standard_names(header)
         if must or kind.needs_header or _is_header(kind, header, names, is_spaced=separator == " "):
-            require_columns(path, names, kind.required, number, header)
+            require_columns(path, names, kind.required_columns, number, header)
             numeric = tuple(name for name in names if name in kind.numeric)
             unrated = kind.unrated if kind.unrated in names and "score" not in names else ""
             heads = dict(zip(names, header, strict=True))
@@ -139,7 +139,7 @@ def header_layout(kind: FileKind, path: Path, number: int, line: bytes, *, must:
                 header=number,
                 whole=kind.whole,
                 unrated=unrated,
-                heads=tuple(heads[name] for name in kind.required) if kind.is_pairs else (),
+                heads=tuple(heads[name] for name in kind.required_columns) if kind.is_pairs else (),
                 comment=kind.comment if separator == " " else None,
             )
     return None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from vbterrier.errors import FileError
-from vbterrier.frames.files.source import Layout, real_number, shown
+from vbterrier.frames.files.source import Layout, quoted_text, real_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -38,7 +38,7 @@ def line_layout(layouts: Sequence[LineLayout], path: Path, number: int, line: by
     """Return the layout of the first that recognises a line; the last one of a kind recognises any."""
     chosen = next(each for each in layouts if each.recognises(line))
     if chosen.refusal:
-        raise FileError(path, chosen.refusal.replace("{line}", shown(line)), line=number)
+        raise FileError(path, chosen.refusal.replace("{line}", quoted_text(line)), line=number)
     if chosen.layout.separator == ";":
         return chosen.layout
     return replace(chosen.layout, separator=white(line), remarks=_has_remark(line, len(chosen.layout.names)))
@@ -75,7 +75,7 @@ def white(line: bytes) -> str:
     return "\t" if b"\t" in line.strip() else " "
 
 
-def _run_of(n_fields: int, rank: int, score: int) -> Callable[[bytes], bool]:
+def _run_recogniser(n_fields: int, rank: int, score: int) -> Callable[[bytes], bool]:
     """Return a function that recognises lines of some fields, by the places of a rank and a score."""
 
     def recognises(line: bytes) -> bool:
@@ -97,7 +97,7 @@ def is_ranked(line: bytes) -> bool:
     return len(fields) == 3 and fields[2] in (b"0", b"1")  # noqa: PLR2004 - qid, docno, rank
 
 
-_untagged, _unmarked = _run_of(5, 3, 4), _run_of(5, 2, 3)
+_untagged, _unmarked = _run_recogniser(5, 3, 4), _run_recogniser(5, 2, 3)
 
 
 def _is_span(line: bytes) -> bool:
@@ -147,7 +147,7 @@ RUN_LINES = (
     ),
     # ColBERT writes ranks from 1, and judgments have no such fractions.
     LineLayout(
-        lambda line: _run_of(4, 2, 3)(line) and line.split()[2] == b"1" and b"." in line.split()[3],
+        lambda line: _run_recogniser(4, 2, 3)(line) and line.split()[2] == b"1" and b"." in line.split()[3],
         replace(_WHOLE_RUN, names=("qid", "docno", "rank", "score"), kind="a run of ColBERT, qid docno rank score"),
     ),
     LineLayout(_any, _WHOLE_RUN),

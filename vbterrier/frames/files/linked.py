@@ -11,20 +11,28 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import FileError, agreeing, printable, warn
-from vbterrier.frames.files.json_tables import is_json, number_of, object_of
+from vbterrier.frames.files.json_tables import is_json, parse_number, parse_object
 from vbterrier.frames.files.linker_answers import (
     ANSWERS,
     UNREAD,
     Answers,
-    id_of,
-    recognised,
+    answers_reader,
+    id_member,
     refuse_member,
     refuse_unnamed,
     refuse_unread,
 )
 from vbterrier.frames.files.nif import nif_mentions
-from vbterrier.frames.files.source import COMMENT, MisfitError, RepeatedMemberError, Source, json_of, shown, split
-from vbterrier.frames.id_spaces import NIL, NILS, PAGE, TITLE, WIKIDATA, is_no_entity, normalised, place_of
+from vbterrier.frames.files.source import (
+    COMMENT,
+    MisfitError,
+    RepeatedMemberError,
+    Source,
+    parse_json,
+    quoted_text,
+    split_fields,
+)
+from vbterrier.frames.id_spaces import NIL, NILS, PAGE, TITLE, WIKIDATA, is_no_entity, normalised_ids, space_and_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -135,12 +143,12 @@ def in_one_space(
     if ids is None:
         return frame.drop_duplicates(candidate, ignore_index=True) if layout.has_main else frame
     if layout.has_alternatives:
-        spaces = [place_of(*pair)[0] for pair in zip(frame["entity_id"], frame["space"], strict=True)]
+        spaces = [space_and_id(*pair)[0] for pair in zip(frame["entity_id"], frame["space"], strict=True)]
         frame["is_other"] = [space != ids for space in spaces]
         # Mentions without an id of the space keep one that a mapping may relate to it.
         frame = frame.sort_values([*candidate, "is_other"], kind="stable").drop_duplicates(candidate, ignore_index=True)
     own, name = frame["space"].tolist(), str(source.path)
-    entities = normalised(frame["entity_id"].tolist(), own, ids, mapping=mapping, redirects=redirects, name=name)
+    entities = normalised_ids(frame["entity_id"].tolist(), own, ids, mapping=mapping, redirects=redirects, name=name)
     return frame.assign(entity_id=entities)
 
 
@@ -275,7 +283,7 @@ def _json_layout(source: Source, line: bytes) -> LinkLayout | None:
     if not isinstance(record, dict):
         refuse_unnamed(source, record)
         return None
-    answers = recognised(record, head)
+    answers = answers_reader(record, head)
     layout = _layout_of_members(record) or (_ANSWERS[answers] if answers else None)
     if layout is None:
         refuse_unread(source, record, head)
@@ -300,7 +308,7 @@ def _first_object(source: Source, line: bytes) -> Any:
     texts: tuple[Callable[[], bytes], ...] = (lambda: line, source.text)
     for text in texts:
         try:
-            value = json_of(text())
+            value = parse_json(text())
         except (ValueError, RecursionError):
             continue
         return next(iter(value), None) if isinstance(value, list) else value
@@ -318,38 +326,40 @@ class _Line(NamedTuple):
     number: int
     fields: list[str]
 
-    def refused(self, message: str) -> FileError:
+    def line_error(self, message: str) -> FileError:
         return FileError(self.source.path, message, line=self.number)
 
     def misfit(self, requirement: str) -> FileError:
-        problem = f"found {len(self.fields)} fields in {shown(chr(9).join(self.fields))}"
-        return self.refused(f"wanted {requirement}; {problem}: is the line cut?")
+        problem = f"found {len(self.fields)} fields in {quoted_text(chr(9).join(self.fields))}"
+        return self.line_error(f"wanted {requirement}; {problem}: is the line cut?")
 
     def entity(self, place: int, nil: str = NIL) -> str:
         """An id, empty for the layout's own spelling of no entity."""
         entity = self.fields[place]
         if entity != nil and not is_no_entity(entity) and _LIKE_NIL.fullmatch(entity):
             message = f"found {entity!r} as an entity, which resembles {nil!r}, the spelling of no entity; correct it"
-            raise self.refused(message)
+            raise self.line_error(message)
         return "" if entity == nil else entity
 
-    def number_of(self, place: int, name: str) -> float | None:
+    def field_number(self, place: int, name: str) -> float | None:
         """The number in a field, ``None`` if the field is missing or empty."""
         text = self.fields[place] if place < len(self.fields) else ""
         if text and not _NUMBER.fullmatch(text):
-            raise self.refused(f"{name} is {shown(text)}, wanted a number; repair the line")
+            raise self.line_error(f"{name} is {quoted_text(text)}, wanted a number; repair the line")
         return float(text) if text else None
 
     def offset(self, place: int, name: str) -> int:
         if not _WHOLE.fullmatch(self.fields[place]):
-            raise self.refused(f"{name} is {shown(self.fields[place])}, wanted a whole number; repair the line")
+            raise self.line_error(
+                f"{name} is {quoted_text(self.fields[place])}, wanted a whole number; repair the line"
+            )
         return int(self.fields[place])
 
 
 def _lines(source: Source) -> Iterator[_Line]:
     for number, line in source.lines():
         try:
-            fields = split(line, "\t", blanks=False)
+            fields = split_fields(line, "\t", blanks=False)
         except MisfitError as error:
             raise FileError(source.path, str(error), line=number) from error
         yield _Line(source, number, fields)
@@ -360,7 +370,7 @@ def _mention_lines(
 ) -> Callable[[Source], Iterator[Mention]]:
     """The reader of a layout with a mention in each line; ``mention_of`` returns ``None`` for lines that do not fit."""
 
-    def read(source: Source) -> Iterator[Mention]:
+    def line_mentions(source: Source) -> Iterator[Mention]:
         for line in _lines(source):
             if any(line.fields):
                 mention = mention_of(line)
@@ -368,7 +378,7 @@ def _mention_lines(
                     raise line.misfit(requirement)
                 yield mention
 
-    return read
+    return line_mentions
 
 
 def _neleval(line: _Line) -> Mention | None:
@@ -376,7 +386,7 @@ def _neleval(line: _Line) -> Mention | None:
     if n < 0 or (n > 2 and n % 3):  # noqa: PLR2004 - nothing, id, or id and score, or triples
         return None
     start, end = line.offset(1, "start"), line.offset(2, "end") + 1
-    entities = [(line.entity(at), "", line.number_of(at + 1, "score")) for at in range(3, len(line.fields), 3)]
+    entities = [(line.entity(at), "", line.field_number(at + 1, "score")) for at in range(3, len(line.fields), 3)]
     return Mention(line.number, line.fields[0], start, end, "", entities)
 
 
@@ -384,14 +394,14 @@ def _tac(line: _Line) -> Mention | None:
     place = _SPAN.fullmatch(line.fields[3]) if len(line.fields) in (_ALL_FIELDS - 1, _ALL_FIELDS) else None
     if place is None:
         return None
-    entities = [(line.entity(4), "", line.number_of(7, "confidence"))]
+    entities = [(line.entity(4), "", line.field_number(7, "confidence"))]
     return Mention(line.number, place["docno"], int(place["start"]), int(place["end"]) + 1, line.fields[2], entities)
 
 
 def _tac_2014(line: _Line) -> Mention | None:
     if len(line.fields) not in (3, 4) or line.fields[2] not in _TYPES:
         return None
-    return Mention(line.number, line.fields[0], -1, -1, "", [(line.entity(1), "", line.number_of(3, "score"))])
+    return Mention(line.number, line.fields[0], -1, -1, "", [(line.entity(1), "", line.field_number(3, "score"))])
 
 
 class _Word(NamedTuple):
@@ -499,7 +509,7 @@ def _hipe_rows(source: Source) -> Iterator[tuple[_Line, dict[str, str]] | str]:
         elif not names:
             names = "\t".join(fields).rstrip("\t").split("\t")
             if missing := [name for name in ("TOKEN", "NE-COARSE-LIT", "NEL-LIT") if name not in names]:
-                raise line.refused(f"is a table of HIPE without the column {missing[0]}; found {', '.join(names)}")
+                raise line.line_error(f"is a table of HIPE without the column {missing[0]}; found {', '.join(names)}")
         elif len(fields) < len(names) or any(fields[len(names) :]):
             raise line.misfit(f"{len(names)} fields")
         else:
@@ -547,19 +557,19 @@ def _objects(source: Source) -> Iterator[tuple[int | None, dict[str, Any]]]:
     """The objects of JSON lines, of a list, or of a file with one object, with their lines."""
     _, first = source.first()
     try:
-        is_lines = isinstance(json_of(first), dict)
+        is_lines = isinstance(parse_json(first), dict)
     except RepeatedMemberError:
         is_lines = True
     except (ValueError, RecursionError):
         is_lines = False
     if is_lines:
-        yield from ((number, object_of(source, number, line)) for number, line in source.lines() if line.strip())
+        yield from ((number, parse_object(source, number, line)) for number, line in source.lines() if line.strip())
         return
     # A layout is recognised in such a file once the whole of it is parsed.
-    value = json_of(source.text())
+    value = parse_json(source.text())
     for record in value if isinstance(value, list) else [value]:
         if not isinstance(record, dict):
-            raise FileError(source.path, f"wanted a list of objects, found {shown(repr(record))} in it")
+            raise FileError(source.path, f"wanted a list of objects, found {quoted_text(repr(record))} in it")
         yield None, record
 
 
@@ -578,7 +588,7 @@ def _rel(source: Source) -> Iterator[Mention]:
                     or link[0] < 0
                     or link[1] < 0
                 ):
-                    message = f"document {docno!r}: wanted {requirement}, found {shown(repr(link))}"
+                    message = f"document {docno!r}: wanted {requirement}, found {quoted_text(repr(link))}"
                     raise FileError(source.path, message, line=line)
                 start, length, text, title, score = link[:5]
                 entity = "" if title == NIL else title
@@ -587,10 +597,12 @@ def _rel(source: Source) -> Iterator[Mention]:
 
 def _elq(source: Source) -> Iterator[Mention]:
     for line, record in _objects(source):
-        docno = id_of(source, line, record, "id")
-        triples, texts, scores = (_list_of(record, name) for name in ("pred_triples", "pred_tuples_string", "scores"))
+        docno = id_member(source, line, record, "id")
+        triples, texts, scores = (
+            _list_member(record, name) for name in ("pred_triples", "pred_tuples_string", "scores")
+        )
         if "pred_triples" not in record:
-            ids, spans = _list_of(record, "label_id"), _list_of(record, "tokenized_mention_idxs")
+            ids, spans = _list_member(record, "label_id"), _list_member(record, "tokenized_mention_idxs")
             if len(ids) != len(spans):
                 raise FileError(source.path, f"{docno!r} has {len(spans)} mentions and {len(ids)} entities", line=line)
             triples = [
@@ -601,15 +613,17 @@ def _elq(source: Source) -> Iterator[Mention]:
             entity, span = fields[0], fields[1:]
             is_span = len(span) == 2 and all(type(end) is int and end >= 0 for end in span)  # noqa: PLR2004
             if not is_span or isinstance(entity, bool) or not isinstance(entity, (int, str)):
-                message = f"{docno!r}: wanted an entity with start and end of its words, found {shown(repr(triple))}"
+                message = (
+                    f"{docno!r}: wanted an entity with start and end of its words, found {quoted_text(repr(triple))}"
+                )
                 raise FileError(source.path, message, line=line)
-            score = number_of(scores[place]) if place < len(scores) else None
+            score = parse_number(scores[place]) if place < len(scores) else None
             pair = texts[place] if place < len(texts) else None
             text = str(pair[-1]) if isinstance(pair, list) and pair else ""
             yield Mention(line, docno, span[0], span[1], text, [(str(entity), PAGE, score)])
 
 
-def _list_of(record: dict[str, Any], name: str) -> list[Any]:
+def _list_member(record: dict[str, Any], name: str) -> list[Any]:
     """A member that is a list; an empty one for anything else, as ELQ writes null for no mentions."""
     value = record.get(name)
     return value if isinstance(value, list) else []
@@ -617,7 +631,7 @@ def _list_of(record: dict[str, Any], name: str) -> list[Any]:
 
 def _blink(source: Source) -> Iterator[Mention]:
     for line, record in _objects(source):
-        docno = id_of(source, line, record, "query_id" if "query_id" in record else "id")
+        docno = id_member(source, line, record, "query_id" if "query_id" in record else "id")
         entity, text = record.get("label_id"), record.get("mention")
         if isinstance(entity, bool) or not isinstance(entity, (int, str)) or not isinstance(text, str):
             members = ", ".join(record)
@@ -632,13 +646,13 @@ def _blink(source: Source) -> Iterator[Mention]:
 def _answers(answers: Answers) -> Callable[[Source], Iterator[Mention]]:
     """The reader of the saved answers of a linker."""
 
-    def read(source: Source) -> Iterator[Mention]:
+    def answer_mentions(source: Source) -> Iterator[Mention]:
         for line, docno, mention in answers(source, _objects(source)):
             entities = [(*each, score) for ids, score in mention.candidates for each in ids]
             numbers = [at for at, (ids, _) in enumerate(mention.candidates) for _ in ids]
             yield Mention(line, docno, mention.start, mention.end, mention.text, entities, numbers, mention.part)
 
-    return read
+    return answer_mentions
 
 
 _NELEVAL_FIELDS = (

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vbterrier.errors import FileError, agreeing, printable, warn
-from vbterrier.frames.files.json_tables import number_of
-from vbterrier.frames.files.source import shown
+from vbterrier.frames.files.json_tables import parse_number
+from vbterrier.frames.files.source import quoted_text
 from vbterrier.frames.id_spaces import DBPEDIA, PAGE, TITLE, WIKIDATA
 
 if TYPE_CHECKING:
@@ -75,9 +75,9 @@ class Answers:
             try:
                 mentions = list(self.mentions_of(item))
             except (AttributeError, KeyError, TypeError, ValueError) as error:
-                message = f"document {docno!r}: wanted an item of {self.linker}, found {shown(repr(item))}"
+                message = f"document {docno!r}: wanted an item of {self.linker}, found {quoted_text(repr(item))}"
                 raise FileError(source.path, f"{message} ({error!r})", line=line) from error
-            for place, mention in enumerate(self._scored(source, line, docno, each) for each in mentions):
+            for place, mention in enumerate(self._scored_mention(source, line, docno, each) for each in mentions):
                 key = (*mention[:2], mention.text) if self.groups else (number, place, "")
                 first = mentions_by_key.get(key)
                 candidates = mention.candidates if first is None else [*first.candidates, *mention.candidates]
@@ -85,12 +85,12 @@ class Answers:
         return mentions_by_key.values()
 
     @staticmethod
-    def _scored(source: Source, line: int | None, docno: str, mention: AnswerMention) -> AnswerMention:
+    def _scored_mention(source: Source, line: int | None, docno: str, mention: AnswerMention) -> AnswerMention:
         made = []
         for ids, score in mention.candidates:
-            number = None if score is None else number_of(score)
+            number = None if score is None else parse_number(score)
             if score is not None and number is None:
-                message = f"document {docno!r}: the score of a mention is {shown(repr(score))}, wanted a number"
+                message = f"document {docno!r}: the score of a mention is {quoted_text(repr(score))}, wanted a number"
                 raise FileError(source.path, message, line=line)
             made.append((ids, number))
         return mention._replace(candidates=made)
@@ -103,21 +103,21 @@ class Answers:
                 message = f"is an answer of {self.linker} that does not name its document"
                 remedy = "add a member 'docno' to each answer, or save one object of answers by docno"
                 raise FileError(source.path, f"{message}; {remedy}", line=line)
-            yield id_of(source, line, record, key), items
+            yield id_member(source, line, record, key), items
             return
         for docno, answer in record.items():
             items = self.items(answer)
             if items is None:
                 message = f"{docno!r}: wanted an answer of {self.linker}"
-                raise FileError(source.path, f"{message}, found {shown(repr(answer))}", line=line)
+                raise FileError(source.path, f"{message}, found {quoted_text(repr(answer))}", line=line)
             yield docno, items
 
 
-def id_of(source: Source, line: int | None, record: dict[str, Any], name: str) -> str:
+def id_member(source: Source, line: int | None, record: dict[str, Any], name: str) -> str:
     """Return the member of a record that is an id."""
     value = record.get(name)
     if isinstance(value, bool) or not isinstance(value, (int, str)) or value == "":
-        message = f"member {name!r} is {shown(repr(value))}, wanted an id; found {', '.join(record)}"
+        message = f"member {name!r} is {quoted_text(repr(value))}, wanted an id; found {', '.join(record)}"
         raise FileError(source.path, message, line=line)
     return str(value)
 
@@ -476,14 +476,14 @@ def _resolved_items(answer: Any) -> Items:
     return rows if rows is not None and all(_has(each, "entity_title") for each in rows) else None
 
 
-def _resolved(item: Any) -> Iterable[AnswerMention]:
+def _resolved_mention(item: Any) -> Iterable[AnswerMention]:
     entity, rows = item["entity_id"], item.get("candidates") or []
     scores = {each["entity_id"]: each.get("score") for each in rows if isinstance(each, dict)}
     ids = [("" if entity is None else str(entity), "")]
     yield from _one(item["start"], item["end"], item["text"], ids, scores.get(entity))
 
 
-def _generated(answer: Any) -> Items:
+def _beam_items(answer: Any) -> Items:
     """The beams of mGENRE for one mention: titles with languages, or codes with the titles that they unite."""
     rows: list[Any] = answer if isinstance(answer, list) and answer else [None]
     fits = all(_has(each, "id", "texts") or (_has(each, "text") and _EDITION in str(each["text"])) for each in rows)
@@ -571,9 +571,9 @@ ANSWERS = (
     Answers("CoreNLP", '"entitymentions"', _sentences, _entity_mention),
     Answers("Rosette", '"mentionOffsets"', _lists("entities"), _rosette, has_texts=False),
     Answers("Watson", '"disambiguation"', _lists("entities"), _watson),
-    Answers("LELA", '"entity_title"', _resolved_items, _resolved),
-    Answers("mGENRE", '"texts"', _generated, _beams, has_offsets=False, has_texts=False),
-    Answers("mGENRE", _EDITION, _generated, _beams, has_offsets=False, has_texts=False),
+    Answers("LELA", '"entity_title"', _resolved_items, _resolved_mention),
+    Answers("mGENRE", '"texts"', _beam_items, _beams, has_offsets=False, has_texts=False),
+    Answers("mGENRE", _EDITION, _beam_items, _beams, has_offsets=False, has_texts=False),
     Answers("KILT", '"output"', _kilt_items, _kilt, has_offsets=False, has_alternatives=True),
     Answers("ReLiK", '"spans"', _relik_items, _relik_span),
     Answers("lists of links", '"links"', _link_lists, _link),
@@ -602,7 +602,7 @@ _TABLE = (
 _REL, _N_REL = (int, int, str, str), 7
 
 
-def recognised(record: dict[str, Any], head: bytes) -> Answers | None:
+def answers_reader(record: dict[str, Any], head: bytes) -> Answers | None:
     """Return the reader of an object of answers, in a file that begins with ``head``; ``None`` for other objects."""
     values = (record, *record.values())
     marked = [answers for answers in ANSWERS if answers.mark.encode() in head]
@@ -632,7 +632,7 @@ def refuse_unnamed(source: Source, first: Any) -> None:
     """Refuse lists of links of REL, GENRE and EntQA, and beams of GENRE and mGENRE, by the first element."""
     if not isinstance(first, list):
         return
-    if _generated(first):
+    if _beam_items(first):
         message = "is an answer of mGENRE that does not name its mentions; save one object of answers by qid or docno"
         raise FileError(source.path, message)
     if first and all(isinstance(each, dict) and {"text", "score"} <= set(each) for each in first):

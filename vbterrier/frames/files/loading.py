@@ -20,10 +20,10 @@ from vbterrier.errors import FileError, InputError, printable, warn
 from vbterrier.frames.contracts import near_miss
 from vbterrier.frames.files.json_tables import (
     STATUS,
-    cbor_of,
     is_json,
     json_table,
     object_table,
+    parse_cbor,
     warn_of_failures,
 )
 from vbterrier.frames.files.kinds import RUN, first_line, header_layout, plain_layout
@@ -40,8 +40,8 @@ from vbterrier.frames.files.tables import (
     whole_table,
     with_labels,
 )
-from vbterrier.frames.id_spaces import normalised
-from vbterrier.frames.ids import flags_of, integers_of
+from vbterrier.frames.id_spaces import normalised_ids
+from vbterrier.frames.ids import column_flags, column_integers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -110,10 +110,10 @@ def load(path: StrPath, max_bytes: int | None, kind: FileKind, ids: str | None =
         loaded = _with_kind_columns(Path(str(path)), kind, Loaded(_of_ir_datasets(str(path), kind)))
     else:
         opened = _Opened(Source.at(path, max_bytes), kind, ids=ids)
-        loaded = _with_kind_columns(opened.source.path, kind, _loaded(opened))
+        loaded = _with_kind_columns(opened.source.path, kind, _loaded_table(opened))
         if ids is not None and loaded.form != "linked":
             entities, where = loaded.frame["entity_id"].tolist(), str(opened.source.path)
-            entities = normalised(entities, [""] * len(entities), ids, name=where)
+            entities = normalised_ids(entities, [""] * len(entities), ids, name=where)
             loaded = replace(loaded, frame=loaded.frame.assign(entity_id=entities))
     rows, seconds = f"{len(loaded.frame):,}", time.perf_counter() - started
     _LOG.info("read %s, %s rows (%.2f s)", printable(path), rows, seconds)
@@ -125,7 +125,7 @@ def is_dataset(path: StrPath) -> bool:
     return str(path).startswith(_IR_DATASETS)
 
 
-def _loaded(opened: _Opened) -> Loaded:
+def _loaded_table(opened: _Opened) -> Loaded:
     layouts = ((each, each.recognise(opened)) for each in FORMATS)
     chosen, layout = next((each, layout) for each, layout in layouts if layout is not None)
     _LOG.debug("%s: read as %s", printable(opened.source.path), chosen.name)
@@ -159,8 +159,10 @@ def _with_kind_columns(path: Path, kind: FileKind, loaded: Loaded) -> Loaded:
 def _with_types(path: Path, kind: FileKind, frame: pd.DataFrame) -> pd.DataFrame:
     """The table with its optional columns of flags and counts as such, which text of a file only spells."""
     try:
-        columns = {name: flags_of(frame[name], f"column {name!r}") for name in kind.flags if name in frame.columns}
-        counts = {name: integers_of(frame[name], f"column {name!r}") for name in kind.counts if name in frame.columns}
+        columns = {name: column_flags(frame[name], f"column {name!r}") for name in kind.flags if name in frame.columns}
+        counts = {
+            name: column_integers(frame[name], f"column {name!r}") for name in kind.counts if name in frame.columns
+        }
     except InputError as error:
         raise FileError(path, str(error)) from error
     return frame.assign(**columns, **counts) if columns or counts else frame
@@ -170,22 +172,22 @@ def _parquet(opened: _Opened, _: Any) -> Loaded:
     source, kind = opened.source, opened.kind
     selection, columns = None, parquet_columns(source)
     # A file that lacks columns is refused with the names of all that it has.
-    has_all = set(kind.required) <= set(kind.renamed(columns))
+    has_all = set(kind.required_columns) <= set(kind.standard_names(columns))
     if kind.others is not None and has_all and len(set(columns)) == len(columns):
         # Columns that no caller reads may be many.
         kept = {*kind.columns, *kind.vocabulary.optional, *kind.near}
         selection = [
             name
-            for name, concept in zip(columns, kind.renamed(columns), strict=True)
+            for name, concept in zip(columns, kind.standard_names(columns), strict=True)
             if concept in kept or concept in kind.others
         ]
     table = whole_table(source, selection or None)
     columns = table.column_names
-    table = table.rename_columns(kind.renamed(columns))
+    table = table.rename_columns(kind.standard_names(columns))
     n_rows = len(table)
     if kind.unrated == "label" and "label" in table.column_names:
         table = with_labels(table)
-    typed = typed_table(source, table, kind.required, kind.numeric, whole=kind.whole, columns=columns)
+    typed = typed_table(source, table, kind.required_columns, kind.numeric, whole=kind.whole, columns=columns)
     return Loaded(typed.to_pandas(), "table", n_rows - len(table))
 
 
@@ -205,7 +207,11 @@ def _link_rows(opened: _Opened, layout: LinkLayout) -> Loaded:
 
 def _json(opened: _Opened, first: tuple[int, bytes]) -> Loaded:
     kind = opened.kind
-    hint = f"objects with {' and '.join(kind.required)}, or links of {JSON_LINKERS}" if kind.links in LINKED else ""
+    hint = (
+        f"objects with {' and '.join(kind.required_columns)}, or links of {JSON_LINKERS}"
+        if kind.links in LINKED
+        else ""
+    )
     frame, n_unrated, form = json_table(opened.source, kind, *first, hint)
     return Loaded(frame, form, n_unrated)
 
@@ -263,7 +269,7 @@ def _twice_packed(opened: _Opened, _: Any) -> Loaded:
     """The object that ranx packed twice with lz4, as CBOR."""
     source = opened.source
     try:
-        packed = cbor_of(pa.CompressedInputStream(pa.BufferReader(source.text()), "lz4").read())
+        packed = parse_cbor(pa.CompressedInputStream(pa.BufferReader(source.text()), "lz4").read())
     except (ValueError, IndexError, KeyError, OSError, RecursionError) as error:
         message = f"is packed twice with lz4, as by ranx, but holds no CBOR that is read ({error}): save it as JSON"
         raise FileError(source.path, message) from error

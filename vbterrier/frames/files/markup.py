@@ -36,7 +36,7 @@ def topics_of_markup(source: Source) -> pd.DataFrame:
     parsed = _parse(source, content)
     if not parsed.topics:
         raise FileError(source.path, 'has no topic; wanted <topic number="1"> or <top>')
-    rows = [dict(zip(TOPICS.renamed(list(topic)), topic.values(), strict=True)) for topic in parsed.topics]
+    rows = [dict(zip(TOPICS.standard_names(list(topic)), topic.values(), strict=True)) for topic in parsed.topics]
     return _complete(source, rows)
 
 

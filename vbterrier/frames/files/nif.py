@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from vbterrier.errors import FileError, agreeing, module_of_extra, warn
-from vbterrier.frames.files.source import shown
+from vbterrier.frames.files.source import quoted_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,7 +81,7 @@ def _nodes(source: Source) -> dict[str, dict[str, list[str]]]:
         raise FileError(source.path, message, line=error.lines + 1) from error
     except Exception as error:
         # The parser meets other faults with errors of many types, failed assertions included.
-        raise FileError(source.path, f"is not Turtle ({shown(str(error))}); is the file cut?") from error
+        raise FileError(source.path, f"is not Turtle ({quoted_text(str(error))}); is the file cut?") from error
     nodes: dict[str, dict[str, list[str]]] = {}
     for subject, predicate, value in graph:
         # Terms are texts whose methods differ from those of str.
@@ -112,5 +112,5 @@ def _confidence(source: Source, subject: str, about: dict[str, list[str]]) -> fl
     try:
         return float(about["taConfidence"][0])
     except ValueError as error:
-        value = shown(about["taConfidence"][0])
+        value = quoted_text(about["taConfidence"][0])
         raise FileError(source.path, f"{subject}: itsrdf:taConfidence is {value}, wanted a number") from error

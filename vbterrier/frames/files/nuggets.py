@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from vbterrier.errors import FileError
-from vbterrier.frames.files.json_tables import object_of
+from vbterrier.frames.files.json_tables import parse_object
 from vbterrier.frames.files.source import MAX_BYTES, Source
 
 if TYPE_CHECKING:
@@ -58,15 +58,15 @@ def read_nuggets(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.Data
     for place, line in source.lines():
         if not line.strip():
             continue
-        row = object_of(source, place, line)
-        qid = _text_of(source, place, row, "qid")
-        name = _text_of(source, place, row, "run_id") if "run_id" in row else "run"
-        docno = _text_of(source, place, row, "docid") if "docid" in row else f"{name}/{qid}"
+        row = parse_object(source, place, line)
+        qid = _text_member(source, place, row, "qid")
+        name = _text_member(source, place, row, "run_id") if "run_id" in row else "run"
+        docno = _text_member(source, place, row, "docid") if "docid" in row else f"{name}/{qid}"
         nuggets, seen = row.get("nuggets"), Counter[str]()
         if not isinstance(nuggets, list) or not all(isinstance(nugget, dict) for nugget in nuggets):
             raise FileError(source.path, "member 'nuggets' is no list of objects", line=place)
         for nugget in nuggets:
-            text = _text_of(source, place, nugget, "text")
+            text = _text_member(source, place, nugget, "text")
             for member, legal in NUGGET_MEMBERS.items():
                 if nugget.get(member) not in legal:
                     message = f"nugget {text!r}: {member} is {nugget.get(member)!r}, wanted one of {', '.join(legal)}"
@@ -77,7 +77,7 @@ def read_nuggets(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.Data
     return pd.DataFrame(rows, columns=["name", "qid", "docno", "entity_id", *NUGGET_MEMBERS])
 
 
-def _text_of(source: Source, place: int, row: dict[str, Any], name: str) -> str:
+def _text_member(source: Source, place: int, row: dict[str, Any], name: str) -> str:
     value = row.get(name)
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)

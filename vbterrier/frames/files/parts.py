@@ -44,14 +44,14 @@ def is_table(run: Any) -> bool:
     return isinstance(run, (str, os.PathLike)) and Path(run).is_file() and is_read_whole(Source.at(run, None))
 
 
-def parts_of(run: Any) -> tuple[Path, ...]:
+def run_paths(run: Any) -> tuple[Path, ...]:
     """Return the files of one run, given as a path, several paths, a folder or a pattern such as ``run/*.gz``.
 
     Files that other programs put beside the parts are left out: names that begin with a dot or an underscore, such as
     ``_SUCCESS``, and checksums (``.crc``).
     """
     if isinstance(run, (list, tuple)):
-        paths = [part for each in run for part in parts_of(each)]
+        paths = [part for each in run for part in run_paths(each)]
     else:
         path = Path(run)
         try:
@@ -84,7 +84,7 @@ def independent_parts(run: Any) -> tuple[Any, ...]:
     Other datasets, such as filtered ones and those in memory, have no such parts.
     """
     if is_parts(run):
-        return tuple(path.absolute() for path in parts_of(run))
+        return tuple(path.absolute() for path in run_paths(run))
     if type(run).__name__ != "FileSystemDataset":
         return ()
     try:
@@ -104,10 +104,10 @@ def _is_pattern(run: str | os.PathLike[str]) -> bool:
 
 
 def table_of_parts(run: Any, others: Container[str] | None = None) -> pd.DataFrame:
-    """Read the table of a run from its file or files, see :func:`parts_of`, with ``others``, by default all columns."""
+    """Read the table of a run from its :func:`run_paths`, with ``others``, by default all columns."""
     if isinstance(run, (str, os.PathLike)) and (is_dataset(run) or not (is_folder(run) or _is_pattern(run))):
         return run_table(run, others=others)
-    paths = parts_of(run)
+    paths = run_paths(run)
     frames = [run_table(path, others=others) for path in paths]
     for path, frame in zip(paths, frames, strict=True):
         require_alike(path, list(frame.columns), list(frames[0].columns))
@@ -115,7 +115,7 @@ def table_of_parts(run: Any, others: Container[str] | None = None) -> pd.DataFra
 
 
 @contextmanager
-def files_of(name: str, run: Any, system: str | None) -> Iterator[tuple[Path, ...]]:
+def run_files(name: str, run: Any, system: str | None) -> Iterator[tuple[Path, ...]]:
     """The files of a run that is read in blocks.
 
     The columns that are needed of a dataset are copied to a temporary file in bounded memory, on any file system,
@@ -124,7 +124,7 @@ def files_of(name: str, run: Any, system: str | None) -> Iterator[tuple[Path, ..
     import pyarrow.parquet as pq
 
     if not is_arrow_dataset(run):
-        yield parts_of(run)
+        yield run_paths(run)
         return
     names = run.schema.names
     if lacking := [key for key in KEYS if key not in names]:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import FileError, ParameterError, excerpt, number, printable, warn
-from vbterrier.frames.contracts import frame_of, require, steps_of
+from vbterrier.frames.contracts import label_steps, pandas_frame, require
 from vbterrier.frames.files.exports import json_text, table_text, write_text
 from vbterrier.frames.files.json_tables import STATUS, is_json
 from vbterrier.frames.files.kinds import BOOK, RATINGS, first_line, header_layout
@@ -21,7 +21,7 @@ from vbterrier.frames.files.source import MAX_BYTES, Source
 from vbterrier.frames.files.tables import warn_of_zeros
 from vbterrier.frames.files.writing import write_table
 from vbterrier.frames.labels import fraction_remedy
-from vbterrier.frames.notebook import Panel, counted
+from vbterrier.frames.notebook import Panel, count_text
 from vbterrier.frames.results import Shown
 from vbterrier.remedies import FIRST_LABEL
 
@@ -59,7 +59,7 @@ class RatedList(Shown):
         return self.labels
 
     def _line(self) -> str:
-        return f"{counted(len(self.labels), 'rating')} of {self.labels['qid'].nunique()} queries, {self.form}"
+        return f"{count_text(len(self.labels), 'rating')} of {self.labels['qid'].nunique()} queries, {self.form}"
 
     def _panels(self) -> Iterator[Panel]:
         yield Panel("Ratings", self.labels, heads=2)
@@ -114,7 +114,7 @@ def read_rated_list(
     loaded = load(path, max_bytes, RATINGS if unit == 1 else replace(RATINGS, whole=frozenset()))
     frame = loaded.frame
     if loaded.form == "lines":
-        steps, odd = steps_of(frame["label"].to_numpy(dtype=np.float64), unit)
+        steps, odd = label_steps(frame["label"].to_numpy(dtype=np.float64), unit)
         if scale is not None:
             odd |= ~frame["label"].between(*scale).to_numpy()
         if message := odd_rating_message(frame, odd, scale, unit):
@@ -130,7 +130,7 @@ def read_rated_list(
     # As text, True is no number.
     label = pd.to_numeric(frame["label"].astype(str), errors="coerce").to_numpy(dtype=np.float64)
     low, high = scale or (0, _LARGEST)
-    steps, odd = steps_of(label, unit)
+    steps, odd = label_steps(label, unit)
     if message := odd_rating_message(frame, odd | ~((label >= low) & (label <= high)), scale, unit):
         raise FileError(Path(path), message)
     twice = frame.duplicated(["qid", "docno"])
@@ -224,7 +224,7 @@ def _is_book(source: Source) -> bool:
 def _rated_by_several(path: StrPath, every: pd.DataFrame, scale: tuple[int, int] | None, unit: float) -> RatedList:
     """The lower median of the ratings of each document."""
     low, high = scale or (0, _LARGEST)
-    steps, odd = steps_of(every["label"].to_numpy(), unit)
+    steps, odd = label_steps(every["label"].to_numpy(), unit)
     if message := odd_rating_message(every, odd | ~every["label"].between(low, high), scale, unit):
         raise FileError(Path(path), message)
     n_raters = every["judge"].nunique()
@@ -267,7 +267,7 @@ def write_rated_list(frame: Any, path: StrPath, like: RatedList) -> None:
     Query Text,Doc ID,Rating
     "shoes, red",d9,
     """
-    frame = frame_of(frame, "documents")
+    frame = pandas_frame(frame, "documents")
     require(frame, ("qid", "docno"), "documents")
     if like.form == "trec":
         write_table(frame.assign(reason=frame.get("reason", "unjudged")), path, "plan", ("qid", "docno", "reason"), ())
@@ -283,14 +283,14 @@ def write_rated_list(frame: Any, path: StrPath, like: RatedList) -> None:
 
 def spellings(queries: Iterable[str], others: Iterable[str] = ()) -> tuple[str, str] | None:
     """A query in two spellings, which differ in case, blanks or Unicode form, as in others first; or ``None``."""
-    by_form = {_folded(query): query for query in others}
+    by_form = {_folded_query(query): query for query in others}
     for query in queries:
-        if by_form.setdefault(_folded(query), query) != query:
-            return by_form[_folded(query)], query
+        if by_form.setdefault(_folded_query(query), query) != query:
+            return by_form[_folded_query(query)], query
     return None
 
 
-def _folded(query: str) -> str:
+def _folded_query(query: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", str(query)).casefold().split())
 
 

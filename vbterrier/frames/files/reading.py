@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vbterrier.errors import FileError, InputError, agreeing, examples, number, printable, warn
-from vbterrier.frames.contracts import PATH, chosen_labels, misfit_of, steps_of, treat_negative
+from vbterrier.frames.contracts import PATH, chosen_labels, label_steps, odd_label_message, treat_negative
 from vbterrier.frames.files.kinds import (
     ANNOTATIONS,
     ANSWERS,
@@ -188,9 +188,9 @@ def _qrels(
         frame = _frame(path, max_bytes, replace(QRELS, others=others))
     else:
         frame = _frame(path, max_bytes, replace(FRACTIONS, others=others))
-        steps, odd = steps_of(frame["label"].to_numpy(), unit)
+        steps, odd = label_steps(frame["label"].to_numpy(), unit)
         if odd.any():
-            raise FileError(Path(path), misfit_of(frame, odd, unit))
+            raise FileError(Path(path), odd_label_message(frame, odd, unit))
         frame = frame.assign(label=steps)
     qrels = chosen_labels(treat_negative(frame, negative), contradictions)
     # Errors about contradicting labels name lines of the file.

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from vbterrier import remedies
-from vbterrier.errors import FileError, nearest, path_of
+from vbterrier.errors import FileError, nearest, path_parameter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -84,11 +84,11 @@ class Source:
     @classmethod
     def at(cls, path: StrPath, max_bytes: int | None) -> Source:
         """Open a path once to check it; a pipe is read to its end, or to the limit."""
-        path = path_of("path", path)
+        path = path_parameter("path", path)
         if max_bytes is not None:
             max_bytes = LIMIT.get() or max_bytes
         try:
-            source = cls(path, max_bytes, None if path.is_file() else _piped(path, max_bytes))
+            source = cls(path, max_bytes, None if path.is_file() else _read_pipe(path, max_bytes))
             source.raw().close()
         except FileNotFoundError as error:
             raise FileError(path, _missing(path)) from error
@@ -218,7 +218,7 @@ def _decompressed_stream(raw: Any, kind: str | None) -> Any:
     return raw if kind is None else pa.CompressedInputStream(raw, kind)
 
 
-def _piped(path: Path, max_bytes: int | None) -> bytes:
+def _read_pipe(path: Path, max_bytes: int | None) -> bytes:
     """Read a pipe to its end, or until it exceeds the limit."""
     content = bytearray()
     with path.open("rb") as pipe:
@@ -280,13 +280,13 @@ class Layout:
 
     def check(self, line: bytes) -> None:
         """Check that a line fits."""
-        fields = split(line, self.separator, blanks=self.blanks)
+        fields = split_fields(line, self.separator, blanks=self.blanks)
         if self.remarks and fields[len(self.names) :] and fields[len(self.names)].startswith("#"):
             fields = fields[: len(self.names)]
         if len(fields) != len(self.names):
             remedy = self.remedies.get(min(len(fields), max(self.remedies, default=0)), "repair the line")
             requirement = f"{len(self.names)} fields, {self.form or ' '.join(self.names)}"
-            raise MisfitError(f"wanted {requirement}; found {len(fields)} in {shown(line)}", remedy)
+            raise MisfitError(f"wanted {requirement}; found {len(fields)} in {quoted_text(line)}", remedy)
         if self.separator in ",;":
             self.check_lines(line.decode())
         if self.unrated and not dict(zip(self.names, fields, strict=True))[self.unrated].strip():
@@ -299,7 +299,7 @@ class Layout:
                 remedy = "write NIL if there is no entity" if may_be_nil else "give it an id"
                 raise MisfitError(f"{name} is empty; {remedy}, or remove the line")
             elif name in IDS and LINE_END.search(value):
-                raise MisfitError(f"{name} holds a line end: {shown(value)}", "is a closing quote missing?")
+                raise MisfitError(f"{name} holds a line end: {quoted_text(value)}", "is a closing quote missing?")
 
     def check_lines(self, record: str) -> None:
         """Refuse a record whose lines are rows by themselves, of which a quote that is not closed made a value.
@@ -314,7 +314,7 @@ class Layout:
             if len(row) == len(self.names) and all(_NUMBER.fullmatch(row[place].strip()) for place in numbers):
                 line = self.separator.join(row)
                 raise MisfitError(
-                    f"a value between quotes holds another row, {shown(line)}",
+                    f"a value between quotes holds another row, {quoted_text(line)}",
                     "is a closing quote missing? If not, remove the line ends from the value",
                 )
 
@@ -332,16 +332,18 @@ class Layout:
         except ValueError as error:
             text, is_label = value.strip(), name == "label"
             if is_label and self.level:
-                raise MisfitError(f"label must be {self.level}0, {self.level}1, ..., found {shown(value)}") from error
+                raise MisfitError(
+                    f"label must be {self.level}0, {self.level}1, ..., found {quoted_text(value)}"
+                ) from error
             if name not in self.whole:
                 remedy = "remove the line or give it a number" if "nan" in value.casefold() else "repair the line"
                 remedy = "write decimals with a point" if _NUMBER.fullmatch(value.replace(",", ".", 1)) else remedy
-                raise MisfitError(f"{name} must be a number, found {shown(value)}", remedy) from error
+                raise MisfitError(f"{name} must be a number, found {quoted_text(value)}", remedy) from error
             remedy = "repair the line"
             if is_label and "." in value and _NUMBER.fullmatch(text):
                 remedy = f"read fractions with {remedies.UNIT.text()}, the smallest step of their scale"
             requirement = f"{name} must be a whole number of at most 64 bits"
-            raise MisfitError(f"{requirement}, found {shown(value)}", remedy) from error
+            raise MisfitError(f"{requirement}, found {quoted_text(value)}", remedy) from error
 
     def hint(self, line: bytes) -> str:
         """Return a hint of what a first line that does not fit seems to be; empty if unknown."""
@@ -349,7 +351,7 @@ class Layout:
             return "this looks like a comment: remove such lines"
         if line.startswith((b"{", b"[")):
             return "this looks like JSON; wanted one object per line, with the names of the columns"
-        fields = split(line, self.separator, blanks=self.blanks)
+        fields = split_fields(line, self.separator, blanks=self.blanks)
         if len(fields) == 1 and self.blanks and re.search(rb"[,;]", line):
             columns = ",".join(name for name in self.names if name != "Q0")
             if not re.search(rb"\d", line):
@@ -362,7 +364,7 @@ class Layout:
         return ""
 
 
-def split(line: bytes, separator: str, *, blanks: bool) -> list[str]:
+def split_fields(line: bytes, separator: str, *, blanks: bool) -> list[str]:
     """Split a line into fields."""
     if b"\0" in line:
         raise MisfitError("holds a NUL byte; wanted text: the file is binary, damaged or UTF-16")
@@ -381,9 +383,9 @@ def split(line: bytes, separator: str, *, blanks: bool) -> list[str]:
     except csv.Error as error:
         remedy = "is a quote missing, or a quote inside of a value not doubled?"
         if "expected after" in str(error):
-            raise MisfitError(f"text follows a closing quote in {shown(line)}", remedy) from error
+            raise MisfitError(f"text follows a closing quote in {quoted_text(line)}", remedy) from error
         if "end of data" in str(error):
-            raise MisfitError(f"a quote is not closed in {shown(line)}", remedy) from error
+            raise MisfitError(f"a quote is not closed in {quoted_text(line)}", remedy) from error
         raise MisfitError(f"cannot be split at its commas ({error}); repair the line") from error
 
 
@@ -432,7 +434,7 @@ def require_regular(*paths: Path) -> None:
             raise FileError(path, "is no regular file; wanted one that save or build wrote")
 
 
-def content_of(path: Path, n_bytes: int) -> bytes:
+def read_content(path: Path, n_bytes: int) -> bytes:
     """Return the content of a regular file; raise FileError for other things, and for more than ``n_bytes``."""
     require_regular(path)
     with path.open("rb") as file:
@@ -446,7 +448,7 @@ class RepeatedMemberError(ValueError):
     """An object of JSON with two members of one name, of which Python's parser would keep the last."""
 
 
-def json_of(text: str | bytes, **options: Any) -> Any:
+def parse_json(text: str | bytes, **options: Any) -> Any:
     """Parse JSON whose objects have members of different names."""
     return json.loads(text, object_pairs_hook=_distinct, **options)
 
@@ -455,7 +457,7 @@ def _distinct(members: list[tuple[str, Any]]) -> dict[str, Any]:
     mapping = dict(members)
     if len(mapping) < len(members):
         twice = next(name for name, n in Counter(name for name, _ in members).items() if n > 1)
-        raise RepeatedMemberError(f"has two members {shown(twice)} in one object; keep one")
+        raise RepeatedMemberError(f"has two members {quoted_text(twice)} in one object; keep one")
     return mapping
 
 
@@ -464,7 +466,7 @@ def refuse_constant(constant: str) -> Any:
     raise ValueError(f"{constant} is not JSON")
 
 
-def shown(content: bytes | str) -> str:
+def quoted_text(content: bytes | str) -> str:
     """Quote a text for a message, shortened to 80 characters."""
     text = content.decode(errors="replace") if isinstance(content, bytes) else content
     return repr(text if len(text) <= _MAX_QUOTED else text[:_MAX_QUOTED] + "...")

@@ -25,7 +25,7 @@ from vbterrier.frames.files.source import (
     MisfitError,
     Source,
     UntidyError,
-    shown,
+    quoted_text,
 )
 from vbterrier.frames.labels import text_of_padded_labels
 from vbterrier.remedies import MAX_BYTES
@@ -80,7 +80,7 @@ def require_columns(
             raise FileError(path, message, line=line)
     for name, n in Counter(columns).items():
         if n > 1:
-            raise FileError(path, f"column {shown(name)} occurs {n} times; keep one", line=line)
+            raise FileError(path, f"column {quoted_text(name)} occurs {n} times; keep one", line=line)
 
 
 def text_table(source: Source, layout: Layout) -> tuple[Any, int]:
@@ -102,7 +102,7 @@ def text_table(source: Source, layout: Layout) -> tuple[Any, int]:
     with suppress(pa.ArrowInvalid, UntidyError, MisfitError), source.stream(refused) as stream:
         return _rated_rows(_parse(stream, layout, layout.separator, types), layout, source.path)
     text = source.text()
-    if b"\0" not in text and not (is_quoted and _misquoted(text, layout.separator)):
+    if b"\0" not in text and not (is_quoted and _is_misquoted(text, layout.separator)):
         separator = " " if layout.blanks else layout.separator
         text = _tidy(text) if layout.blanks else text
         if layout.remarks:
@@ -122,7 +122,7 @@ def text_table(source: Source, layout: Layout) -> tuple[Any, int]:
     raise misfit_error(source, layout)
 
 
-def _misquoted(text: bytes, separator: str) -> bool:
+def _is_misquoted(text: bytes, separator: str) -> bool:
     """Return True if text follows a closing quote, or the last quote is not closed."""
     text = text.removeprefix(BOM)
     data, sign, ends = np.frombuffer(text + b"\n", dtype=np.uint8), ord('"'), (ord(separator), *b'\r\n"')
@@ -318,7 +318,7 @@ def _quoted_records(lines: Iterator[tuple[int, bytes]], separator: str) -> Itera
     """Join lines that end inside double quotes, as the csv module does."""
     pending: list[tuple[int, bytes]] = []
 
-    def decoded() -> Iterator[str]:
+    def decoded_lines() -> Iterator[str]:
         for number, line in lines:
             pending.append((number, line))
             # latin1 decodes any byte: only quotes, commas and line ends matter here.
@@ -326,7 +326,7 @@ def _quoted_records(lines: Iterator[tuple[int, bytes]], separator: str) -> Itera
 
     # An unclosed quote raises an error of the csv module; the lines up to it are the invalid record.
     with suppress(csv.Error):
-        for fields in csv.reader(decoded(), delimiter=separator):
+        for fields in csv.reader(decoded_lines(), delimiter=separator):
             if fields:
                 yield pending[0][0], b"\n".join(line for _, line in pending)
             pending.clear()

@@ -15,12 +15,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from vbterrier.errors import FileError, InputError, ParameterError, excerpt, path_of, printable
+from vbterrier.errors import FileError, InputError, ParameterError, excerpt, path_parameter, printable
 from vbterrier.frames.columns import TAGS
-from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.contracts import pandas_frame, require
 from vbterrier.frames.files.source import IDS, is_there
 from vbterrier.frames.files.tables import TEXT
-from vbterrier.frames.ids import ids_of, integers_of, numbers_of
+from vbterrier.frames.ids import column_ids, column_integers, column_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -73,13 +73,13 @@ def write_run(frame: Any, path: StrPath, name: str = "vbterrier") -> None:
     q1 Q0 d1 1 1 vbterrier
     q1 Q0 d2 2 0.5 vbterrier
     """
-    frame = frame_of(frame, "run")
+    frame = pandas_frame(frame, "run")
     require(frame, ("qid", "docno", "score"), "run")
     if not name or len(name.split()) != 1 or name != name.strip():
         raise ParameterError(f"name={excerpt(name)}: wanted a run tag without white space")
     qid, docno = (_ids(frame, column, "run") for column in ("qid", "docno"))
-    score = numbers_of(frame["score"], "run column 'score'")
-    place = numbers_of(frame["rank"], "run column 'rank'") if "rank" in frame else np.arange(len(frame))
+    score = column_numbers(frame["score"], "run column 'score'")
+    place = column_numbers(frame["rank"], "run column 'rank'") if "rank" in frame else np.arange(len(frame))
     _, topic = qid.codes()
     rows = np.lexsort((place, topic))
     sizes = np.bincount(topic)
@@ -111,14 +111,16 @@ def write_qrels(frame: Any, path: StrPath) -> None:
     >>> print(path.read_text(), end="")
     q1 0 d1 2
     """
-    frame = frame_of(frame, "qrels")
+    frame = pandas_frame(frame, "qrels")
     require(frame, ("qid", "docno", "label"), "qrels")
     qid, docno = (_ids(frame, column, "qrels") for column in ("qid", "docno"))
     iteration = _ids(frame, "iteration", "qrels").text if "iteration" in frame else "0"
     label = frame["label"]
     # Integers beyond 2^53 would lose digits as floats.
     is_whole = label.dtype.kind in "iu"
-    numbers = label.to_numpy() if is_whole and not label.isna().any() else integers_of(label, "qrels column 'label'")
+    numbers = (
+        label.to_numpy() if is_whole and not label.isna().any() else column_integers(label, "qrels column 'label'")
+    )
     _write_lines(path, [qid.text, iteration, docno.text, pa.array(numbers)])
 
 
@@ -174,7 +176,7 @@ def write_tags(frame: Any, path: StrPath) -> None:
     >>> path.read_text().split()
     ['docno', 'entity_id', 'weight', 'd1', 'Q90', '1']
     """
-    frame = frame_of(frame, "tags", TAGS)
+    frame = pandas_frame(frame, "tags", TAGS)
     if "tied" in frame.columns and frame["tied"].dtype == bool:
         frame = frame.assign(tied=frame["tied"].astype(np.int64))
     write_table(frame, path, "tags", ("docno", "entity_id"), ("weight", "qid", "tagger", "tied", "n_abstained"))
@@ -206,7 +208,7 @@ def write_queries(queries: Any, path: StrPath) -> None:
     ['qid\tdocno\tmention\tprob', 'q1\td1\tParis\t0.25']
     """
     is_result = hasattr(type(queries), "to_frame")
-    frame = frame_of(queries.to_frame() if is_result else queries, "queries")
+    frame = pandas_frame(queries.to_frame() if is_result else queries, "queries")
     others = [name for name in frame.columns if name not in _QUERIES]
     gaps = [name for name in others if name != "entity_id" and frame[name].isna().any()]
     full = frame.assign(**{name: frame[name].astype(object).where(frame[name].notna(), "") for name in gaps})
@@ -215,17 +217,17 @@ def write_queries(queries: Any, path: StrPath) -> None:
 
 def write_table(frame: Any, path: StrPath, what: str, required: Sequence[str], others: Sequence[str]) -> None:
     """Write tab-separated text with a header line: the wanted columns, and the other columns that have all values."""
-    frame = frame_of(frame, what)
+    frame = pandas_frame(frame, what)
     require(frame, required, what)
     names = [*required, *(name for name in others if name in frame.columns and frame[name].notna().all())]
     fields = []
     for name in names:
         where = f"{what} column {name!r}"
         if name in ("prob", "score", "weight"):
-            fields.append(pa.array(numbers_of(frame[name], where)))
+            fields.append(pa.array(column_numbers(frame[name], where)))
             continue
         is_id = name in IDS
-        text = ids_of(frame[name], where).text if is_id else pa.array(frame[name].astype(str), TEXT)
+        text = column_ids(frame[name], where).text if is_id else pa.array(frame[name].astype(str), TEXT)
         row = _first_match(text, f"^$|{_UNWRITABLE_FIELD}" if is_id else _UNWRITABLE_FIELD)
         if row >= 0:
             raise InputError(
@@ -238,7 +240,7 @@ def write_table(frame: Any, path: StrPath, what: str, required: Sequence[str], o
 
 def _ids(frame: pd.DataFrame, column: str, what: str) -> Ids:
     """Ids that a field between blanks can hold."""
-    ids = ids_of(frame[column], f"{what} column {column!r}")
+    ids = column_ids(frame[column], f"{what} column {column!r}")
     row = _first_match(ids.text, "^#") if column == "qid" else -1
     if row >= 0:
         raise InputError(
@@ -263,7 +265,7 @@ def _write_lines(path: StrPath, fields: Sequence[Any], *, separator: str = " ", 
     """Write one line a row; a field is an Arrow array, or a text that all rows share."""
     columns = [pa.scalar(field, TEXT) if isinstance(field, str) else field.cast(TEXT) for field in fields]
     n_rows = max(len(column) for column in columns if isinstance(column, pa.Array))
-    with replacing(path_of("path", path)) as file:
+    with replacing(path_parameter("path", path)) as file:
         if header:
             file.write(f"{header}\n".encode())
         for start in range(0, n_rows, _MAX_ROWS):

@@ -14,7 +14,7 @@ from vbterrier.kernels.grades.exact import (
     is_enumerated,
     n_walk_states,
     sampled_distribution,
-    split,
+    split_documents,
     walk,
 )
 from vbterrier.kernels.grades.moments import increment_steps
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 METHODS = ("auto", "exact", "grid", "mc")
 
-# The largest number of sequences of landed levels if a level may have too few documents, and otherwise of atoms of the
-# larger half.
+# The largest number of sequences of assigned levels if a level may have too few documents, and otherwise of atoms of
+# the larger half.
 MAX_PATHS = 1e6
 MAX_HALF = {"auto": 20_000.0, "exact": 2.6e6}
 # The largest number of enumerated sequences, of sequences that are sums of two dependent halves, and of sequences times
@@ -65,7 +65,7 @@ class TooLargeError(Exception):
 
 # Products of many probabilities may underflow to 0.
 @np.errstate(under="ignore")
-def distribution_of(
+def topic_distributions(
     model: UnjudgedModel, method: str, uniforms: Callable[[int], NDArray[np.float64]], *, legacy: bool = False
 ) -> list[ScoreDistribution]:
     """The distribution of each topic.
@@ -106,19 +106,19 @@ def feasible(model: UnjudgedModel, method: str) -> Bools:
         sets = paths * 3.0**model.n_unjudged
     bearable = np.where(model.binds, paths <= MAX_PATHS, half <= MAX_HALF[method])
     for topic in np.flatnonzero(model.binds & ~bearable & ~listed):
-        bearable[topic] = n_landed(model.caps[topic], int(model.n_unjudged[topic]), MAX_PATHS) <= MAX_PATHS
+        bearable[topic] = n_assigned_sequences(model.caps[topic], int(model.n_unjudged[topic]), MAX_PATHS) <= MAX_PATHS
     bearable = np.where(model.depends, paths <= MAX_JOINED[method], bearable)
     most = MAX_LISTED_INCREMENTS if _has_increment_grid(model) else MAX_LISTED
     bearable = np.where(listed, paths <= most[method], bearable)
     bearable &= model.is_shared | ~model.depends | (sets <= MAX_SETS[method])
     # Pairs of halves with equal sums are enumerated, so these topics need two halves without equal sums.
     for topic in np.flatnonzero(bearable & ~listed & ~model.binds & ~model.depends & (paths > MAX_PATHS)):
-        bearable[topic] = split(model.weights[topic, : model.n_unjudged[topic]])[2]
+        bearable[topic] = split_documents(model.weights[topic, : model.n_unjudged[topic]])[2]
     return bearable
 
 
-def n_landed(caps: Ints, n_documents: int, most: float) -> float:
-    """The number of sequences of levels that documents can land on; infinite if it is above ``most``.
+def n_assigned_sequences(caps: Ints, n_documents: int, most: float) -> float:
+    """The number of sequences of levels that documents can be assigned; infinite if it is above ``most``.
 
     With N_l(m) the number for m documents on the first l levels, ``N_(l+1)(m) = Σ_(j <= cap) C(m, j) N_l(m - j)``.
 
@@ -129,9 +129,9 @@ def n_landed(caps: Ints, n_documents: int, most: float) -> float:
     for cap in caps[1:].tolist():
         # Binomial coefficients C(m, j).
         ways, total = np.ones(n_documents + 1), numbers.copy()
-        for landed in range(1, cap + 1):
-            ways *= np.maximum(size - landed + 1, 0) / landed
-            total[landed:] += ways[landed:] * numbers[:-landed]
+        for assigned in range(1, cap + 1):
+            ways *= np.maximum(size - assigned + 1, 0) / assigned
+            total[assigned:] += ways[assigned:] * numbers[:-assigned]
             if total[-1] > most:
                 return float("inf")
         numbers = total
@@ -231,7 +231,7 @@ def lattice_work(model: UnjudgedModel, topic: int) -> float:
 
 
 def _values(one: UnjudgedModel) -> Floats:
-    """The value of each document at each level that it can land on, shape (u, L)."""
+    """The value of each document at each level that it can be assigned, shape (u, L)."""
     values: Floats = one.weights[0, : int(one.n_unjudged[0]), None] * one.gain * (one.caps[0] > 0)
     return values
 

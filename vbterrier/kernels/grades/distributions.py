@@ -59,7 +59,7 @@ class ScoreDistribution(Protocol):
         """Increasing values and their probabilities."""
 
 
-def merged(values: Floats, probs: Floats) -> tuple[Floats, Floats]:
+def merge_atoms(values: Floats, probs: Floats) -> tuple[Floats, Floats]:
     """Merge increasing values that lie within 1e-12 of their neighbour, and drop values of probability 0."""
     happens = probs > 0
     values, probs = values[happens], probs[happens]
@@ -110,10 +110,10 @@ class Atoms:
 
     def atoms(self) -> tuple[Floats, Floats]:
         """Increasing values and their probabilities, equal values merged."""
-        return merged(self.values, self.probs)
+        return merge_atoms(self.values, self.probs)
 
 
-def atoms_of(values: Floats, probs: Floats) -> Atoms:
+def atoms_from_unsorted(values: Floats, probs: Floats) -> Atoms:
     """Atoms from unsorted values, shape (m,)."""
     order = np.argsort(values, kind="stable")
     return Atoms(values[order], probs[order], np.cumsum(probs[order]))
@@ -247,7 +247,7 @@ class Pairs:
     def mode(self) -> float:
         """The most probable value, the largest of several."""
         if not self.apart:
-            return peak(*self._sorted())
+            return peak(*self._sorted_sums())
         likely = self.probs.reshape(-1) >= self.probs.max() - SLACK
         return float(self._sums[likely].max())
 
@@ -262,9 +262,9 @@ class Pairs:
 
     def atoms(self) -> tuple[Floats, Floats]:
         """Increasing values and their probabilities, equal values merged."""
-        return merged(*self._sorted())
+        return merge_atoms(*self._sorted_sums())
 
-    def _sorted(self) -> tuple[Floats, Floats]:
+    def _sorted_sums(self) -> tuple[Floats, Floats]:
         order = np.argsort(self._sums, kind="stable")
         return self._sums[order], self.probs.reshape(-1)[order]
 
@@ -309,8 +309,8 @@ class Convolution:
     def mode(self) -> float:
         """The most probable value, the largest of several.
 
-        Different pairs have different sums (see :func:`vbterrier.kernels.grades.exact.split`), so the mode of the sum
-        is the sum of the modes.
+        Different pairs have different sums (see :func:`vbterrier.kernels.grades.exact.split_documents`), so the mode of
+        the sum is the sum of the modes.
         """
         return peak(*self.left) + peak(*self.right)
 

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from vbterrier.kernels.grades.distributions import SAME, Atoms, Convolution, Pairs, Sample, atoms_of, merged
+from vbterrier.kernels.grades.distributions import (
+    SAME,
+    Atoms,
+    Convolution,
+    Pairs,
+    Sample,
+    atoms_from_unsorted,
+    merge_atoms,
+)
 from vbterrier.kernels.grades.model import joint_probs, next_draw
 
 if TYPE_CHECKING:
@@ -25,7 +33,7 @@ class Move(NamedTuple):
     """The transitions of some states by a draw.
 
     - ``source``, ``target``: the distinct states before and after the draw, shape (S,)
-    - ``level``: the level that the document lands on
+    - ``level``: the level assigned to the document
     - ``chance``: the probability of the transition, shape (n, S)
     """
 
@@ -40,7 +48,7 @@ class States:
     """Counts of documents on the levels that may have too few documents, along one axis.
 
     - ``available``: True if a level has a document left in a state, shape (S, L)
-    - ``step``: the difference of the states before and after landing on each level, shape (L,); 0 for unlimited levels
+    - ``step``: the difference of the states before and after each level is assigned, shape (L,); 0 for unlimited levels
     """
 
     available: Bools
@@ -49,16 +57,16 @@ class States:
     def __len__(self) -> int:
         return len(self.available)
 
-    def landing(self, prob: Floats) -> Floats:
-        """Probability of landing on each level from each state, shape (..., S, L), for draws of shape (..., L)."""
-        land = np.zeros((*prob.shape[:-1], *self.available.shape))
+    def assignment_prob(self, prob: Floats) -> Floats:
+        """Probability that each level is assigned from each state, shape (..., S, L), for draws of shape (..., L)."""
+        assigned = np.zeros((*prob.shape[:-1], *self.available.shape))
         carried = np.zeros((*prob.shape[:-1], len(self)))
         for level in range(prob.shape[-1] - 1, -1, -1):
             carried = carried + prob[..., None, level]
             free = self.available[:, level]
-            land[..., level] = np.where(free, carried, 0.0)
+            assigned[..., level] = np.where(free, carried, 0.0)
             carried = np.where(free, 0.0, carried)
-        return land
+        return assigned
 
 
 def states(caps: Ints, n_unjudged: int) -> States:
@@ -75,27 +83,27 @@ def states(caps: Ints, n_unjudged: int) -> States:
     return States(available, step)
 
 
-class LandedWalk:
+class AssignedWalk:
     """Independent draws; states are the counts of documents on the levels that may have too few documents.
 
     - ``model``: topics with the same caps and number of documents
     """
 
     def __init__(self, model: UnjudgedModel) -> None:
-        self._landed, self._caps = model.landed, model.caps[0]
+        self._attainable_prob, self._caps = model.attainable_prob, model.caps[0]
         self._states = states(self._caps, int(model.n_unjudged[0]))
-        self._land = self._states.landing(self._landed[:, 0])
+        self._assignment_prob = self._states.assignment_prob(self._attainable_prob[:, 0])
 
     def __len__(self) -> int:
         return len(self._states)
 
     def moves(self, document: int) -> Iterator[Move]:
         """Yield the transitions by the draw of a document."""
-        if document and self._landed.shape[1] > 1:
-            self._land = self._states.landing(self._landed[:, document])
+        if document and self._attainable_prob.shape[1] > 1:
+            self._assignment_prob = self._states.assignment_prob(self._attainable_prob[:, document])
         for level in np.flatnonzero(self._caps > 0).tolist():
             source = np.flatnonzero(self._states.available[:, level])
-            yield Move(source, source + self._states.step[level], level, self._land[:, source, level])
+            yield Move(source, source + self._states.step[level], level, self._assignment_prob[:, source, level])
 
 
 class DrawnWalk:
@@ -105,7 +113,7 @@ class DrawnWalk:
     """
 
     def __init__(self, model: UnjudgedModel) -> None:
-        self._prob, self._caps = model.landed, model.caps[0]
+        self._prob, self._caps = model.attainable_prob, model.caps[0]
         self._strength = model.strength
         self._levels = drawn_levels(model)
         side = int(model.n_unjudged[0]) + 1
@@ -128,15 +136,15 @@ class DrawnWalk:
         reached = np.flatnonzero(others <= document)
         counts = np.column_stack([document - others, self._counts])[reached]
         drawn = next_draw(self._prob[:, :, self._levels], self._strength, counts, document)
-        landing = self._landing(counts)
+        assigned = self._assigned_levels(counts)
         for place, stride in enumerate(self._strides.tolist()):
-            for level in np.unique(landing[:, place]).tolist():
-                among = np.flatnonzero(landing[:, place] == level)
+            for level in np.unique(assigned[:, place]).tolist():
+                among = np.flatnonzero(assigned[:, place] == level)
                 source = reached[among]
                 yield Move(source, self._states[self._cells[source] + stride], level, drawn[:, among, place])
 
-    def _landing(self, counts: Ints) -> Ints:
-        """The level that a draw of each level lands on in each state, shape (S, n_drawn)."""
+    def _assigned_levels(self, counts: Ints) -> Ints:
+        """The level assigned to a draw of each level in each state, shape (S, n_drawn)."""
         arriving = np.zeros((len(counts), len(self._caps)), dtype=np.int64)
         arriving[:, self._levels] = counts
         free = np.ones(arriving.shape, dtype=bool)
@@ -150,7 +158,7 @@ class DrawnWalk:
 
 def drawn_levels(model: UnjudgedModel) -> Ints:
     """The levels that documents of some topic draw."""
-    return np.flatnonzero((model.landed > 0).any(axis=(0, 1)))
+    return np.flatnonzero((model.attainable_prob > 0).any(axis=(0, 1)))
 
 
 def n_walk_states(model: UnjudgedModel) -> float:
@@ -163,9 +171,9 @@ def n_walk_states(model: UnjudgedModel) -> float:
     return float(comb(n_unjudged + n_free, n_free)) if model.is_shared else float("inf")
 
 
-def walk(model: UnjudgedModel) -> LandedWalk | DrawnWalk:
+def walk(model: UnjudgedModel) -> AssignedWalk | DrawnWalk:
     """The draws of topics with the same caps and number of documents, either all independent or all dependent."""
-    return DrawnWalk(model) if model.depends[0] else LandedWalk(model)
+    return DrawnWalk(model) if model.depends[0] else AssignedWalk(model)
 
 
 @lru_cache(maxsize=256)
@@ -211,7 +219,7 @@ def exact_distributions(model: UnjudgedModel) -> list[ScoreDistribution]:
     for topic in np.flatnonzero(listed).tolist():
         distributions[topic] = enumerated_distribution(model, topic)
     for topic in np.flatnonzero(bound).tolist():
-        distributions[topic] = _constrained(model.select(slice(topic, topic + 1)))
+        distributions[topic] = _capped_distribution(model.select(slice(topic, topic + 1)))
     for topic in np.flatnonzero(many).tolist():
         distributions[topic] = _convolution(model.select(slice(topic, topic + 1)))
     for topics in _tables(model, np.flatnonzero(~listed & ~bound & ~many)):
@@ -236,13 +244,13 @@ def sampled_distribution(model: UnjudgedModel, topic: int, uniforms: Floats, *, 
     - ``uniforms``: numbers in [0, 1), shape (n_draws, n_unjudged)
     - ``legacy``: see :class:`vbterrier.kernels.grades.distributions.Sample`
     """
-    scores = np.sort(scores_of(model, topic, uniforms))
+    scores = np.sort(sampled_scores(model, topic, uniforms))
     n_draws = len(scores)
     share = np.full(n_draws, 1.0 / n_draws)
     return Sample(scores, share, np.arange(1, n_draws + 1) / n_draws, method="mc", legacy=legacy)
 
 
-def scores_of(model: UnjudgedModel, topic: int, uniforms: Floats) -> Floats:
+def sampled_scores(model: UnjudgedModel, topic: int, uniforms: Floats) -> Floats:
     """The scores of one topic for given uniform numbers of its documents.
 
     A document draws the level that is the quantile of its prior at its number.
@@ -254,7 +262,7 @@ def scores_of(model: UnjudgedModel, topic: int, uniforms: Floats) -> Floats:
     Returns shape (n_draws,).
     """
     n_draws, n_unjudged = uniforms.shape
-    ends = np.cumsum(model.landed[topic, : max(n_unjudged, 1)], axis=1)
+    ends = np.cumsum(model.attainable_prob[topic, : max(n_unjudged, 1)], axis=1)
     scores = np.empty(n_draws)
     for first in range(0, n_draws, BLOCK):
         block = slice(first, first + BLOCK)
@@ -272,16 +280,16 @@ def topic_scores(model: UnjudgedModel, topic: int, drawn: Ints) -> Floats:
 
 
 def _score(model: UnjudgedModel, topic: int, drawn: Ints) -> Floats:
-    landed = land(drawn, model.caps[topic])
+    assigned = assign_levels(drawn, model.caps[topic])
     if model.value is not None:
-        return model.value(topic, landed)
+        return model.value(topic, assigned)
     scores = np.full(len(drawn), model.base[topic])
     for document in range(drawn.shape[1]):
-        scores += (model.weights[topic, document] * model.gain).take(landed[:, document])
+        scores += (model.weights[topic, document] * model.gain).take(assigned[:, document])
     return scores
 
 
-def land(drawn: Ints, caps: Ints) -> Ints:
+def assign_levels(drawn: Ints, caps: Ints) -> Ints:
     """Move draws down from levels with too few documents.
 
     Of the documents that draw a level or are moved to it, the first ``caps[level]`` keep it.
@@ -294,22 +302,22 @@ def land(drawn: Ints, caps: Ints) -> Ints:
     n_documents = drawn.shape[1]
     small = _small(max(len(caps), n_documents))
     # One contiguous array per document.
-    landed = np.array(drawn.T, dtype=small, order="C")
+    assigned = np.array(drawn.T, dtype=small, order="C")
     for level in range(len(caps) - 1, 0, -1):
         if caps[level] < n_documents:
             n_here = np.zeros(len(drawn), dtype=small)
             for place in range(n_documents):
                 # Views need no conversion in sums of bytes.
-                here = (landed[place] == level).view(np.uint8)
+                here = (assigned[place] == level).view(np.uint8)
                 n_here += here
-                landed[place] -= here & (n_here > caps[level]).view(np.uint8)
-    return landed.T
+                assigned[place] -= here & (n_here > caps[level]).view(np.uint8)
+    return assigned.T
 
 
 def enumerated_distribution(model: UnjudgedModel, topic: int) -> Atoms:
     """The exact distribution of one topic by enumeration of all sequences of drawn levels."""
     n_unjudged = int(model.n_unjudged[topic])
-    prob = model.landed[topic, : max(n_unjudged, 1)]
+    prob = model.attainable_prob[topic, : max(n_unjudged, 1)]
     levels = np.flatnonzero((prob > 0).any(axis=0))
     places = sequences(len(levels), n_unjudged)
     probs = _probs(model, topic, prob[:, levels], places)
@@ -317,7 +325,7 @@ def enumerated_distribution(model: UnjudgedModel, topic: int) -> Atoms:
         happens = np.flatnonzero(probs)
         places, probs = places[happens], probs[happens]
     drawn = places if len(levels) == prob.shape[1] else levels.astype(places.dtype)[places]
-    return atoms_of(topic_scores(model, topic, drawn), probs)
+    return atoms_from_unsorted(topic_scores(model, topic, drawn), probs)
 
 
 def sequences(n_levels: int, n_documents: int) -> Ints:
@@ -337,7 +345,7 @@ def _small(largest: int) -> type[np.integer[Any]]:
 def _probs(model: UnjudgedModel, topic: int, prob: Floats, places: Ints) -> Floats:
     """The probability of each sequence of one topic, for a prior of shape (1 or u, s)."""
     n_unjudged = places.shape[1]
-    strength = model.strength_of(topic)
+    strength = model.topic_strength(topic)
     if strength is None or model.is_shared:
         return sequence_probs(prob[None], n_unjudged, None if strength is None else np.array([strength])).reshape(-1)
     # Intervals share their ends, so that rounding makes no intervals of documents with equal priors overlap.
@@ -418,10 +426,10 @@ def _tables(model: UnjudgedModel, topics: Ints) -> Iterator[Ints]:
 
 
 def active(model: UnjudgedModel) -> tuple[Floats, Floats, Ints]:
-    """Gains (n, s), probabilities (n, 1 or u, s) and caps (n, s), first of the levels that documents can land on."""
+    """Gains (n, s), probabilities (n, 1 or u, s) and caps (n, s), first of levels that documents can be assigned."""
     n_active = int(model.n_active.max())
     chosen = np.argsort(model.caps == 0, axis=1, kind="stable")[:, :n_active]
-    prob = np.take_along_axis(model.landed, chosen[:, None, :], axis=2)
+    prob = np.take_along_axis(model.attainable_prob, chosen[:, None, :], axis=2)
     return model.gain[chosen], prob, np.take_along_axis(model.caps, chosen, axis=1)
 
 
@@ -444,7 +452,7 @@ def _together(model: UnjudgedModel) -> tuple[Floats, Floats, Floats]:
     return values, probs, np.cumsum(probs, axis=1)
 
 
-def split(weights: Floats) -> tuple[Ints, Ints, bool]:
+def split_documents(weights: Floats) -> tuple[Ints, Ints, bool]:
     """Divide documents into two halves of similar size such that different pairs of values have different sums.
 
     Documents whose weights have a rational ratio, as the discounts 1/log2(2) and 1/log2(4), stay in one half; weights
@@ -472,9 +480,9 @@ def split(weights: Floats) -> tuple[Ints, Ints, bool]:
 def _convolution(model: UnjudgedModel) -> Convolution | Pairs:
     gain, prob, _ = active(model)
     weights = model.weights[:, : int(model.n_unjudged[0])]
-    first, second, apart = split(weights[0])
+    first, second, apart = split_documents(weights[0])
     values = [_values(base, weights[:, half], gain)[0] for half, base in ((first, model.base), (second, np.zeros(1)))]
-    strength = model.strength_of(0)
+    strength = model.topic_strength(0)
     if strength is not None:
         (left, at_left), (right, at_right) = (_counts(gain.shape[1], len(half)) for half in (first, second))
         joint = joint_probs(prob[0, 0], strength, left, right)[at_left][:, at_right]
@@ -488,7 +496,7 @@ def _convolution(model: UnjudgedModel) -> Convolution | Pairs:
 
 def _rising(values: Floats, probs: Floats) -> tuple[Floats, Floats]:
     order = np.argsort(values, kind="stable")
-    return merged(values[order], probs[order])
+    return merge_atoms(values[order], probs[order])
 
 
 @lru_cache(maxsize=64)
@@ -512,16 +520,16 @@ def _merged_pairs(left: Floats, right: Floats, probs: Floats, *, apart: bool) ->
     return Pairs(left, right, probs, apart)
 
 
-def _constrained(model: UnjudgedModel) -> Atoms:
-    """Enumerate the sequences of levels that documents of one topic land on, with their states."""
+def _capped_distribution(model: UnjudgedModel) -> Atoms:
+    """Enumerate the sequences of levels assigned to the documents of one topic, with their states."""
     n_unjudged, caps = int(model.n_unjudged[0]), model.caps[0]
     space = states(caps, n_unjudged)
     at = np.zeros(1, dtype=np.int64)
     values, probs = model.base.copy(), np.ones(1)
     for document in range(n_unjudged):
-        drawn = model.landed[0, document if model.landed.shape[1] > 1 else 0]
-        land = space.landing(drawn)[at] * probs[:, None]
-        path, level = np.nonzero(land)
+        drawn = model.attainable_prob[0, document if model.attainable_prob.shape[1] > 1 else 0]
+        assigned = space.assignment_prob(drawn)[at] * probs[:, None]
+        path, level = np.nonzero(assigned)
         values = values[path] + model.weights[0, document] * model.gain[level]
-        at, probs = at[path] + space.step[level], land[path, level]
-    return atoms_of(values, probs)
+        at, probs = at[path] + space.step[level], assigned[path, level]
+    return atoms_from_unsorted(values, probs)

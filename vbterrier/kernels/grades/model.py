@@ -52,7 +52,7 @@ class UnjudgedModel:
     """The scores of n topics with up to u unjudged documents each and L levels of gain.
 
     Each document draws a level from its prior. If all judged documents of that level outside the ranking are used up,
-    the document is assigned the next lower level that has one left; it *lands* on that level. Level 0 is unlimited.
+    the document is *assigned* the next lower level that has one left. Level 0 is unlimited.
 
     - ``base``: score of the judged part, shape (n,)
     - ``weights``: score of one unit of gain at each unjudged document in drawing order, padded with 0, shape (n, u)
@@ -96,7 +96,8 @@ class UnjudgedModel:
             None if self.increments is None else self.increments.select(topics),
         )
         # Each topic has its rows, independently of the others.
-        vars(part).update({name: vars(self)[name][topics] for name in ("landed", "caps") if name in vars(self)})
+        computed = vars(self).keys() & {"attainable_prob", "caps"}
+        vars(part).update({name: vars(self)[name][topics] for name in computed})
         return part
 
     @property
@@ -111,12 +112,12 @@ class UnjudgedModel:
             return np.zeros(len(self), dtype=bool)
         return np.isfinite(self.strength) & (self.n_unjudged > 1)
 
-    def strength_of(self, topic: int) -> float | None:
+    def topic_strength(self, topic: int) -> float | None:
         """The strength of a topic's prior; ``None`` if its documents are independent."""
         return None if self.strength is None or not self.depends[topic] else float(self.strength[topic])
 
     @cached_property
-    def landed(self) -> Floats:
+    def attainable_prob(self) -> Floats:
         """The prior with the probability of levels without any document moved to the next lower level, like prob."""
         prob = self.prob.copy()
         for level in range(prob.shape[2] - 1, 0, -1):
@@ -127,9 +128,9 @@ class UnjudgedModel:
 
     @cached_property
     def caps(self) -> Ints:
-        """The largest number of documents that can land on each level, shape (n, L), 0..n_unjudged."""
+        """The largest number of documents that can be assigned each level, shape (n, L), 0..n_unjudged."""
         caps = np.minimum(self.left, self.n_unjudged[:, None])
-        drawn: Bools = np.any(self.landed > 0, axis=1)
+        drawn: Bools = np.any(self.attainable_prob > 0, axis=1)
         falling = np.zeros(len(self), dtype=bool)
         for level in range(caps.shape[1] - 1, 0, -1):
             reached = drawn[:, level] | falling
@@ -146,7 +147,7 @@ class UnjudgedModel:
 
     @cached_property
     def n_active(self) -> Ints:
-        """Number of levels that a document can land on, shape (n,)."""
+        """Number of levels that a document can be assigned, shape (n,)."""
         active: Ints = np.count_nonzero(self.caps > 0, axis=1)
         return np.maximum(active, 1)
 

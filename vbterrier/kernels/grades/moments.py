@@ -78,28 +78,29 @@ def moments(model: UnjudgedModel, *, with_variance: bool = True) -> tuple[Floats
 
 def _unlimited_moments(model: UnjudgedModel, *, with_variance: bool) -> tuple[Floats, Floats]:
     """The closed form for topics with enough documents of every level."""
-    expected = weighted_sums(model.landed, model.gain)
+    expected = weighted_sums(model.attainable_prob, model.gain)
     mean = model.base + row_sums(model.weights * expected)
     if not with_variance:
         return mean, np.full(len(model), np.nan)
-    gain_variance = np.maximum(weighted_sums(model.landed, model.gain**2) - expected**2, 0.0)
+    gain_variance = np.maximum(weighted_sums(model.attainable_prob, model.gain**2) - expected**2, 0.0)
     variance = row_sums(model.weights**2 * gain_variance)
     if model.strength is None or not model.depends.any():
         return mean, variance
     if model.is_shared:
         together = row_sums(model.weights) ** 2 * gain_variance[:, 0]
     else:
-        together = comonotone_variance(model.landed, model.weights, model.gain)
+        together = comonotone_variance(model.attainable_prob, model.weights, model.gain)
     return mean, variance + (together - variance) / (model.strength + 1)
 
 
 def _shortfall(model: UnjudgedModel) -> Floats:
     """The expected part of the score that topics lose because levels have too few documents, shape (n,).
 
-    Of the first i documents, with D_l drawing level l, ``O_l = max(O_(l+1) + D_l - cap_l, 0)`` land below level l. For
-    draws from an urn with a shared prior, ``P(D) = Π_l a_l(D_l) / a(i)`` with ``a_l(d) = Π_(j<d) (s p_l + j)/(j + 1)``
-    and a that of ``p = 1``. So one pass over the levels from the highest, whose states are the number of documents that
-    draw at least a level and O, serves all i, in time linear in levels and cubic in documents.
+    Of the first i documents, with D_l drawing level l, ``O_l = max(O_(l+1) + D_l - cap_l, 0)`` are assigned lower
+    levels. For draws from an urn with a shared prior, ``P(D) = Π_l a_l(D_l) / a(i)`` with
+    ``a_l(d) = Π_(j<d) (s p_l + j)/(j + 1)`` and a that of ``p = 1``. So one pass over the levels from the highest,
+    whose states are the number of documents that draw at least a level and O, serves all i, in time linear in levels
+    and cubic in documents.
     """
     n, width = len(model), int(model.n_unjudged.max()) + 1
     step = max(1, _BATCH // width**2)
@@ -113,7 +114,7 @@ def _shortfall(model: UnjudgedModel) -> Floats:
         steps = (1 - tied) * prob + tied * numbers[:-1]
         return np.asarray(np.cumprod(np.vstack([np.ones((1, n)), steps / numbers[1:]]), axis=0), dtype=np.float64)
 
-    prob = model.landed[:, 0]
+    prob = model.attainable_prob[:, 0]
     at_most = np.cumsum(prob, axis=1)
     weight = np.zeros((width, width, n))
     weight[0, 0] = 1.0
@@ -155,7 +156,7 @@ def _limited_moments(
     moments_of = np.stack([exact_mean, np.full(len(model), np.nan)])
     n_unjudged, n_active = model.n_unjudged, model.n_active
     counts = n_unjudged * n_counts
-    # The pairs of counts of u documents that landed and are left over are C(u + 4, 4).
+    # The pairs of counts of u documents that assigned and are left over are C(u + 4, 4).
     pairs = _PAIR_WORK * np.prod([n_unjudged + more for more in range(1, 5)], axis=0, dtype=np.float64) / 24
     pairs[np.isnan(exact_mean)] = np.inf
     by_counts = model.is_shared & (np.minimum(counts, pairs) * n_active <= MAX_WORK)
@@ -167,7 +168,7 @@ def _limited_moments(
     walks: list[tuple[Any, Any, Callable[[UnjudgedModel, Floats], tuple[Floats, Floats]]]] = [
         (by_draws, n_active * (not few), lambda part, _: _urn_moments(part, with_variance=with_variance)),
         (by_pairs, n_unjudged, lambda part, mean: (mean, _pair_variance(part, mean))),
-        (by_caps, np.column_stack([n_unjudged, model.caps]), lambda part, _: _landed_moments(part)),
+        (by_caps, np.column_stack([n_unjudged, model.caps]), lambda part, _: _assigned_moments(part)),
     ]
     for chosen, signature, compute in walks:
         topics = np.flatnonzero(chosen)
@@ -182,7 +183,7 @@ def _limited_moments(
     return moments_of[0], moments_of[1]
 
 
-def _landed_moments(model: UnjudgedModel) -> tuple[Floats, Floats]:
+def _assigned_moments(model: UnjudgedModel) -> tuple[Floats, Floats]:
     """Mean and variance of topics with independent draws and the same caps, each of shape (n,)."""
     n_unjudged = int(model.n_unjudged[0])
     if n_walk_states(model) * n_unjudged * len(model.gain) > MAX_WORK:
@@ -271,7 +272,7 @@ def _pair_variance(model: UnjudgedModel, mean: Floats) -> Floats:
     """The variance of topics as of :func:`_urn_moments` from their mean, in time linear in levels.
 
     With G_i the gain of the first i documents, ``E[T²] = Σ_i Σ_j v_i v_j E[G_i G_j]``. For ``i <= j``, states of the
-    recursion of :func:`_shortfall` are the documents landed and left over of the first i, and of the next ``j - i``.
+    recursion of :func:`_shortfall` are the documents assigned and left over of the first i, and of the next ``j - i``.
 
     - ``model``: topics with the same number of documents, by decreasing number of active levels
     - ``mean``: the mean of each topic, shape (n,)
@@ -288,7 +289,7 @@ def _pair_variance(model: UnjudgedModel, mean: Floats) -> Floats:
     factorial = np.cumprod(np.maximum(numbers, 1.0))
     total, ways = np.append(one + other, 0), np.append(1 / (factorial[one] * factorial[other]), 0.0)
 
-    def weighted(chance: Floats) -> Floats:
+    def pair_weights(chance: Floats) -> Floats:
         """The weight of every pair of counts, and 0, shape (n, Q + 1)."""
         shared = tied[: len(chance)]
         steps = (1 - shared) * chance[:, None] + shared * numbers[:-1]
@@ -297,13 +298,13 @@ def _pair_variance(model: UnjudgedModel, mean: Floats) -> Floats:
 
     def matrix(chance: Floats) -> Floats:
         """The weight of the pair that leads from one to another, shape (n, Q, Q)."""
-        return weighted(chance).take(states.difference, axis=1, mode="clip")
+        return pair_weights(chance).take(states.difference, axis=1, mode="clip")
 
     # The first has no effect, since G_0 is 0.
     falls = -np.diff(np.pad(model.weights[:, :n_unjudged], ((0, 0), (1, 1))), axis=1)
-    ends = np.where(other == 0, 1, 2) * falls[:, one] * falls[:, one + other] / weighted(np.ones(n))[:, :-1]
+    ends = np.where(other == 0, 1, 2) * falls[:, one] * falls[:, one + other] / pair_weights(np.ones(n))[:, :-1]
     at_most = np.cumsum(prob[:, 0], axis=1)
-    landed = np.cumsum(states.pairs[states.landed].T, axis=0).astype(np.float64)
+    assigned = np.cumsum(states.pairs[states.assigned].T, axis=0).astype(np.float64)
     # Weights of states, and these times the gain of the first i documents, and of the first j.
     carried = np.zeros((3, n, len(states.both)))
     carried[0, :, 0] = 1.0
@@ -319,18 +320,18 @@ def _pair_variance(model: UnjudgedModel, mean: Floats) -> Floats:
         _cap(now, n_unjudged, caps[part, level])
         rise = (gain[part, level] - gain[part, level - 1])[:, None]
         rest = (matrix(at_most[part, level - 1]) @ ends[part, :, None])[:, :, 0].take(states.both, axis=1) * rise
-        gained = rise * landed[0]
-        square[part] += (rest * ((first + gained * mass) * landed[1] + second * landed[0])).sum(axis=1)
+        gained = rise * assigned[0]
+        square[part] += (rest * ((first + gained * mass) * assigned[1] + second * assigned[0])).sum(axis=1)
         first += gained * mass
-        second += rise * landed[1] * mass
+        second += rise * assigned[1] * mass
     lowest = gain[:, 0] * row_sums(model.weights)
     return np.maximum(square - (mean - model.base - lowest) ** 2, 0.0)
 
 
 def _cap(values: Floats, n_unjudged: int, caps: Ints) -> None:
-    """Let documents land on a level in values of states, shape (3, n, S), with a cap for each topic."""
+    """Assign a level to documents in values of states, shape (3, n, S), with a cap for each topic."""
     kinds, kind = np.unique(caps, return_inverse=True)
-    target = np.stack([_landing(n_unjudged, cap) for cap in kinds.tolist()])[kind]
+    target = np.stack([_assigned_states(n_unjudged, cap) for cap in kinds.tolist()])[kind]
     target += np.arange(len(caps))[:, None] * target.shape[1]
     for each in values:
         each[:] = np.bincount(target.reshape(-1), each.reshape(-1), each.size).reshape(each.shape)
@@ -342,15 +343,16 @@ class _PairStates(NamedTuple):
     - ``pairs``: all pairs of counts, by their sum, shape (Q, 2)
     - ``difference``: the position in ``pairs`` of the second pair minus the first; Q if a count is negative; shape (Q,
       Q)
-    - ``landed``, ``over``: the positions in ``pairs`` of the documents that landed and that are left over, shape (S,)
+    - ``assigned``, ``over``: the positions in ``pairs`` of the documents that keep their level and that are left over,
+      shape (S,)
     - ``both``: the position of their sum, shape (S,)
-    - ``starts``: the first state of each pair that landed, shape (Q,)
-    - ``blocks``: the states by the sum of ``landed``, which a draw keeps, and the number of pairs that ``over`` can be
+    - ``starts``: the first state of each pair, shape (Q,)
+    - ``blocks``: the states by the sum of ``assigned``, which a draw keeps, and the number of pairs ``over`` can be
     """
 
     pairs: Ints
     difference: Ints
-    landed: Ints
+    assigned: Ints
     over: Ints
     both: Ints
     starts: Ints
@@ -370,22 +372,22 @@ def _pair_states(n_unjudged: int) -> _PairStates:
     difference = np.where((apart >= 0).all(axis=2), _place(np.maximum(apart, 0)), len(pairs))
     widths = np.array([comb(n_unjudged - total + 2, 2) for total in range(n_unjudged + 1)])[pairs.sum(axis=1)]
     starts = np.cumsum(widths) - widths
-    landed = np.repeat(np.arange(len(pairs)), widths)
-    over = np.arange(len(landed)) - starts[landed]
+    assigned = np.repeat(np.arange(len(pairs)), widths)
+    over = np.arange(len(assigned)) - starts[assigned]
     firsts = [total * (total + 1) // 2 for total in range(n_unjudged + 1)]
-    edges = [*starts[firsts].tolist(), len(landed)]
+    edges = [*starts[firsts].tolist(), len(assigned)]
     blocks = [(slice(*edge), int(widths[first])) for first, edge in zip(firsts, pairwise(edges), strict=True)]
-    return _PairStates(pairs, difference, landed, over, _place(pairs[landed] + pairs[over]), starts, blocks)
+    return _PairStates(pairs, difference, assigned, over, _place(pairs[assigned] + pairs[over]), starts, blocks)
 
 
 @lru_cache(maxsize=256)
-def _landing(n_unjudged: int, cap: int) -> Ints:
+def _assigned_states(n_unjudged: int, cap: int) -> Ints:
     """The state in which a level with a cap leaves each state, shape (S,)."""
     states = _pair_states(n_unjudged)
-    landed, over = states.pairs[states.landed], states.pairs[states.over]
+    assigned, over = states.pairs[states.assigned], states.pairs[states.over]
     first = np.maximum(over[:, 0] - cap, 0)
     left = np.column_stack([first, np.maximum(over.sum(axis=1) - cap, 0) - first])
-    return states.starts[_place(landed + over - left)] + _place(left)
+    return states.starts[_place(assigned + over - left)] + _place(left)
 
 
 def _expectation(values: Floats, chance: list[Floats], after: tuple[Ints, ...]) -> Floats:
@@ -403,16 +405,16 @@ def _total_gain(n_drawn: int, lowest: Floats, rises: Floats, rooms: NDArray[np.s
     """The total gain of documents by the counts of their drawn levels, shape (S, n).
 
     - ``lowest``, ``rises``, ``rooms``: for each column the gain of the lowest level, shape (n,), and by level the rise
-      of the gain from the level below, and the number of documents that can land there
+      of the gain from the level below, and the number of documents that can be assigned it
     """
     at_least = _at_least(n_drawn, len(rooms))
     total = np.empty((at_least.shape[1], len(lowest)))
     total[:] = lowest * n_drawn
-    landed: Any = 0
+    assigned: Any = 0
     for level in range(len(rooms) - 1, 0, -1):
-        # The documents that land on the level or above: all that draw it, as far as there are documents left.
-        landed = np.minimum(landed + rooms[level], at_least[level])
-        total += landed * rises[level - 1]
+        # The documents that are assigned the level or a higher one: all that draw it, if enough are left.
+        assigned = np.minimum(assigned + rooms[level], at_least[level])
+        total += assigned * rises[level - 1]
     return total
 
 
@@ -484,7 +486,7 @@ def increment_steps(model: UnjudgedModel, increments: Increments, levels: Ints) 
     """
     n_unjudged = int(model.n_unjudged[0])
     caps, kind = np.unique(model.caps, axis=0, return_inverse=True)
-    kind, prob = kind.reshape(-1), model.landed[:, :, levels]
+    kind, prob = kind.reshape(-1), model.attainable_prob[:, :, levels]
     seen = _moments_after_draws(n_unjudged, caps, levels, increments)
     for document in range(n_unjudged - 1, -1, -1):
         (changed, behind), before = seen, _moments_after_draws(document, caps, levels, increments)
@@ -504,10 +506,10 @@ def _moments_after_draws(n_drawn: int, caps: Ints, levels: Ints, increments: Inc
     counts = layer(n_drawn, len(levels))
     drawn = np.zeros((caps.shape[1], 1, len(counts)), dtype=np.int64)
     drawn[levels, 0] = counts.T
-    landed = np.empty((len(caps), len(counts), caps.shape[1]), dtype=np.int64)
+    assigned = np.empty((len(caps), len(counts), caps.shape[1]), dtype=np.int64)
     falling = np.zeros((len(caps), len(counts)), dtype=np.int64)
     for level in range(caps.shape[1] - 1, -1, -1):
         arriving = falling + drawn[level]
-        landed[:, :, level] = np.minimum(arriving, caps[:, level : level + 1])
-        falling = arriving - landed[:, :, level]
-    return increments.seen(landed)
+        assigned[:, :, level] = np.minimum(arriving, caps[:, level : level + 1])
+        falling = arriving - assigned[:, :, level]
+    return increments.seen(assigned)

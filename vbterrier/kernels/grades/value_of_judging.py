@@ -64,7 +64,7 @@ def linear_weights(model: UnjudgedModel, topic: int, uniforms: Floats) -> Floats
     if model.value is None:
         plain: Floats = model.weights[topic, :n_unjudged]
         return plain
-    ends = np.cumsum(model.landed[topic, : max(n_unjudged, 1), :-1], axis=1)
+    ends = np.cumsum(model.attainable_prob[topic, : max(n_unjudged, 1), :-1], axis=1)
     drawn = (uniforms[:, :, None] >= ends).sum(axis=2)
     gains, scores = model.gain[drawn], topic_scores(model, topic, drawn)
     gains -= gains.mean(axis=0)

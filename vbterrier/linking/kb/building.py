@@ -18,13 +18,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vbterrier.errors import FileError, InputError, ParameterError, number, path_of, printable, warn
+from vbterrier.errors import FileError, InputError, ParameterError, number, path_parameter, printable, warn
 from vbterrier.frames.files.source import is_folder
 from vbterrier.frames.files.writing import lock
 from vbterrier.linking.kb.codes import ATTRIBUTES, checked_spellings, known_names
 from vbterrier.linking.kb.ordering import ROWS, Ordering
-from vbterrier.linking.kb.sqlite import APPLICATION_ID, COMPARED_AT_MOST, FORMAT, TABLES, is_external, lexicon_path, run
-from vbterrier.linking.kb.staging import Staging, contradiction, fault_of, settle_redirects, shown
+from vbterrier.linking.kb.sqlite import (
+    APPLICATION_ID,
+    COMPARED_AT_MOST,
+    FORMAT,
+    TABLES,
+    execute_statements,
+    is_external,
+    lexicon_path,
+)
+from vbterrier.linking.kb.staging import Staging, contradiction, quoted_text, settle_redirects, text_fault
 from vbterrier.log import bar
 
 if TYPE_CHECKING:
@@ -69,7 +77,7 @@ PRAGMA staged.synchronous = OFF;
 """
 
 
-def digest_of(db: sqlite3.Connection, facts: Mapping[str, Any]) -> str:
+def kb_digest(db: sqlite3.Connection, facts: Mapping[str, Any]) -> str:
     """Return the digest of the contents and metadata of a knowledge base, in constant memory; 32 hex digits."""
     digest = hashlib.blake2b(repr(sorted(facts.items())).encode(), digest_size=16)
     for sql in _CONTENTS:
@@ -104,7 +112,7 @@ def steps(db: sqlite3.Connection, staging: Staging, ordering: Ordering) -> Itera
     )
     yield lambda: db.execute("CREATE UNIQUE INDEX entity_id ON entity(id)")
     yield ordering.write_texts
-    yield ordering.read
+    yield ordering.read_aliases
     yield ordering.write_mention_senses
     yield ordering.write_form_senses
     # Keep each value of an attribute once, in the order of the source.
@@ -122,11 +130,13 @@ def _require_consistent(db: sqlite3.Connection, staging: Staging) -> None:
         return
     if twice := contradiction(db, "entity WHERE name <> ''", "name", "id"):
         entity, one, other, row = twice
-        fault = f"id {shown(entity)} has the labels {shown(one)} and {shown(other)}; make one an alias"
+        fault = (
+            f"id {quoted_text(entity)} has the labels {quoted_text(one)} and {quoted_text(other)}; make one an alias"
+        )
         raise staging.record_error(row, fault)
     if twice := contradiction(db, "alias WHERE prior IS NOT NULL", "prior", "text, id"):
         text, entity, low, high, row = twice
-        fault = f"alias {shown(text)} of {shown(entity)} has the priors {low:g} and {high:g}; keep one"
+        fault = f"alias {quoted_text(text)} of {quoted_text(entity)} has the priors {low:g} and {high:g}; keep one"
         raise staging.record_error(row, fault)
 
 
@@ -154,14 +164,14 @@ def _trigrams(db: sqlite3.Connection) -> None:
             f"cannot create ({fault}): the knowledge base has no index; build it with SQLite 3.34 or later"
         )
     else:
-        run(db, _TRIGRAMS)
+        execute_statements(db, _TRIGRAMS)
 
 
 def _trigram_fault() -> str:
     """Return SQLite's error when it creates an index of trigrams in memory; empty if it succeeds."""
     try:
         with closing(sqlite3.connect(":memory:")) as db:
-            run(db, _TRIGRAMS.split(";", maxsplit=1)[0])
+            execute_statements(db, _TRIGRAMS.split(";", maxsplit=1)[0])
     except sqlite3.OperationalError as error:
         return str(error)
     return ""
@@ -180,8 +190,8 @@ def building(
 ) -> Iterator[Staging]:
     """Return a context that stages entities, then completes the knowledge base and renames it to its path."""
     number("smoothing", smoothing, low=0)
-    path, names = path_of("path", path), [] if spellings is None else checked_spellings(spellings)
-    fault = fault_of(id_space)
+    path, names = path_parameter("path", path), [] if spellings is None else checked_spellings(spellings)
+    fault = text_fault(id_space)
     if fault:
         raise ParameterError(f"id_space={id_space!r}: {fault}; name the id space, such as 'wikidata' or any other name")
     started = time.perf_counter()
@@ -189,7 +199,7 @@ def building(
         try:
             with closing(sqlite3.connect(folder / "kb.sqlite", isolation_level=None)) as db:
                 db.execute("ATTACH ? AS staged", (str(folder / "staged.sqlite"),))
-                run(db, _FAST_WRITES + "BEGIN;" + TABLES)
+                execute_statements(db, _FAST_WRITES + "BEGIN;" + TABLES)
                 staging = Staging(db, record_error, is_strict=is_strict)
                 yield staging
                 staging.flush()
@@ -236,13 +246,13 @@ def _folder_beside(path: Path) -> Iterator[Path]:
             raise FileError(path, f"cannot be written: {error.strerror or error}") from error
         # The lock of a process ends with it, however it ends.
         with (folder / _LOCK).open("wb") as file:
-            _locked(file)
+            _try_lock(file)
             yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _locked(file: Any) -> bool:
+def _try_lock(file: Any) -> bool:
     """Lock a file until it is closed; return False if another process holds it, or the system has no locks."""
     try:
         return lock(file, wait=False)
@@ -257,7 +267,7 @@ def _remove_abandoned(parent: Path, prefix: str) -> None:
         if not held.is_file():
             continue
         with held.open("rb+") as file:
-            is_abandoned = _locked(file)
+            is_abandoned = _try_lock(file)
         if is_abandoned:
             _LOG.info("removed %s of a build that was killed", printable(folder))
             shutil.rmtree(folder, ignore_errors=True)
@@ -275,7 +285,7 @@ def _mark(db: sqlite3.Connection, id_space: str, ordering: Ordering) -> str:
     facts: dict[str, Any] = {"id_space": id_space, "has_priors": int(ordering.has_source), "n_entities": n_entities}
     facts["counts_are_of_entities"] = int(ordering.counts_are_of_entities)
     facts |= {"n_aliases": n_mentions, "n_forms": n_forms, "has_trigrams": indexed}
-    facts["digest"] = digest_of(db, facts)
+    facts["digest"] = kb_digest(db, facts)
     db.executemany("INSERT INTO meta VALUES (?, ?)", [(key, str(value)) for key, value in facts.items()])
     db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     db.execute(f"PRAGMA user_version = {FORMAT}")

@@ -15,16 +15,25 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import pyarrow as pa
 
-from vbterrier.errors import FileError, InputError, ParameterError, nearest, number, path_of, settings_of, warn
+from vbterrier.errors import (
+    FileError,
+    InputError,
+    ParameterError,
+    nearest,
+    number,
+    path_parameter,
+    settings_parameter,
+    warn,
+)
 from vbterrier.frames.columns import COUNTS, entity_columns, like_counts
-from vbterrier.frames.contracts import frame_of, near_miss, require
+from vbterrier.frames.contracts import near_miss, pandas_frame, require
 from vbterrier.frames.files.reading import read_popularity
-from vbterrier.frames.files.source import MAX_BYTES, RepeatedMemberError, Source, json_of, refuse_constant
+from vbterrier.frames.files.source import MAX_BYTES, RepeatedMemberError, Source, parse_json, refuse_constant
 from vbterrier.frames.files.spreadsheets import workbook_as_csv
 from vbterrier.frames.id_spaces import id_in
 from vbterrier.linking.kb.building import building
 from vbterrier.linking.kb.sqlite import TYPES
-from vbterrier.linking.kb.staging import numbered_lines, shown
+from vbterrier.linking.kb.staging import numbered_lines, quoted_text
 from vbterrier.log import bar
 
 if TYPE_CHECKING:
@@ -175,7 +184,7 @@ def build_kb(
     def record_error(row: int, message: str) -> InputError:
         return InputError(f"entities: number {row}: {message}")
 
-    priors = settings_of("priors", EntityPriors, priors)
+    priors = settings_parameter("priors", EntityPriors, priors)
     options: dict[str, Any] = {"spellings": spellings, "smoothing": priors.smoothing, "progress": progress}
     with building(path, id_space, record_error, **options) as staging:
         records = bar(_entity_records(entities), "entities", unit="entity", shown=progress, delay=2)
@@ -205,7 +214,7 @@ class Records:
         try:
             return id_in(entity, self.id_space) if isinstance(entity, str) and entity.strip() else entity
         except ValueError as error:
-            raise staging.record_error(row, f"the id {shown(entity)} {error}") from None
+            raise staging.record_error(row, f"the id {quoted_text(entity)} {error}") from None
 
     def stage(self, staging: Staging, row: int, record: Any) -> None:
         """Stage one entity with its aliases, attributes and redirects."""
@@ -213,14 +222,14 @@ class Records:
         if type(record) is not dict and not isinstance(record, Mapping):
             requirement = f"a mapping with the keys {', '.join(_KEYS)}"
             raise staging.record_error(row, f"is {type(record).__name__}, wanted {requirement}")
-        record = self._renamed(record)
+        record = self._rename_keys(record)
         entity = record.get("id")
         if entity is None:
             keys = ", ".join(map(str, list(record)[:9])) or "none"
             raise staging.record_error(row, f"has no id; wanted the keys {', '.join(_KEYS)}, found {keys}")
         if not _SINGULAR.keys().isdisjoint(record):
             name = next(name for name in _SINGULAR if name in record)
-            raise staging.record_error(row, f"key {name!r} of {shown(entity)}: wanted {_SINGULAR[name]}")
+            raise staging.record_error(row, f"key {name!r} of {quoted_text(entity)}: wanted {_SINGULAR[name]}")
         entity = self.plain(staging, row, entity)
         label: Any = record.get("label")
         label = "" if _is_missing(label) else label
@@ -233,13 +242,13 @@ class Records:
         # If a label is also an alias with a prior, the prior counts.
         if self.labels_are_aliases and label:
             staging.alias(row, entity, label)
-            if label.endswith(")") and (name := unqualified(label)) != label:
+            if label.endswith(")") and (name := strip_qualifier(label)) != label:
                 staging.alias(row, entity, name)
         self._attributes(staging, row, entity, record)
-        for source in _listed(staging, row, entity, "redirects", record.get("redirects")):
+        for source in _as_list(staging, row, entity, "redirects", record.get("redirects")):
             staging.redirect(row, self.plain(staging, row, source), entity)
 
-    def _renamed(self, record: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _rename_keys(self, record: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return a record with the names of this package for its keys."""
         keys = tuple(record)
         names = self._names.get(keys)
@@ -252,7 +261,7 @@ class Records:
 
     @staticmethod
     def _aliases(staging: Staging, row: int, entity: str, aliases: Any) -> Iterator[tuple[Any, Any, Any]]:
-        for alias in _listed(staging, row, entity, "aliases", aliases):
+        for alias in _as_list(staging, row, entity, "aliases", aliases):
             if isinstance(alias, str):
                 yield alias, None, None
             elif isinstance(alias, (list, tuple)) and len(alias) == _PAIR:
@@ -261,23 +270,25 @@ class Records:
                 yield alias["alias"], alias.get("prior"), alias.get("count")
             else:
                 requirement = 'text, [text, prior] or {"alias": text, "prior": prior}'
-                raise staging.record_error(row, f"alias {shown(alias)} of {shown(entity)}: wanted {requirement}")
+                raise staging.record_error(
+                    row, f"alias {quoted_text(alias)} of {quoted_text(entity)}: wanted {requirement}"
+                )
 
     def _attributes(self, staging: Staging, row: int, entity: str, record: Mapping[str, Any]) -> None:
         attributes = record.get("attributes")
         if attributes is not None and not _is_missing(attributes) and not isinstance(attributes, Mapping):
             fault = f"wanted a mapping of names to values, found {type(attributes).__name__}"
-            raise staging.record_error(row, f"attributes of {shown(entity)}: {fault}")
+            raise staging.record_error(row, f"attributes of {quoted_text(entity)}: {fault}")
         further = [(name, value) for name, value in record.items() if name not in _NO_ATTRIBUTES]
         pairs = attributes.items() if attributes and isinstance(attributes, Mapping) else ()
         for name, value in (*pairs, *further):
             for one in value if isinstance(value, (list, tuple)) else (value,):
                 if not _is_missing(one):
-                    staging.attribute(row, entity, name, *self._typed(staging, row, entity, name, one))
+                    staging.attribute(row, entity, name, *self._check_value(staging, row, entity, name, one))
 
-    def _typed(self, staging: Staging, row: int, entity: str, name: str, value: Any) -> tuple[str, str]:
+    def _check_value(self, staging: Staging, row: int, entity: str, name: str, value: Any) -> tuple[str, str]:
         """Return a value as text, and its type."""
-        text, kind = typed(value)
+        text, kind = text_and_type(value)
         declared = self.types.get(name, kind)
         if declared == kind == "text":
             return text, kind
@@ -287,11 +298,13 @@ class Records:
             valid = declared == "text" or bool(_PATTERNS.get(declared, _YEAR).fullmatch(text.strip()))
         if not kind or not valid:
             what = f"a {declared}" if kind else "text, a number, a boolean, or a list of them"
-            raise staging.record_error(row, f"{shown(name)} of {shown(entity)} is {shown(value)}, wanted {what}")
+            raise staging.record_error(
+                row, f"{quoted_text(name)} of {quoted_text(entity)} is {quoted_text(value)}, wanted {what}"
+            )
         return (text.lower() if declared == "boolean" else text), declared
 
 
-def typed(value: Any) -> tuple[str, str]:
+def text_and_type(value: Any) -> tuple[str, str]:
     """Return a value as text, and its type; an empty type if it is neither text, number nor boolean."""
     if isinstance(value, str):
         return value, "text"
@@ -304,10 +317,10 @@ def typed(value: Any) -> tuple[str, str]:
     return "", ""
 
 
-def unqualified(label: str) -> str:
+def strip_qualifier(label: str) -> str:
     """Return a title without its qualifier in parentheses.
 
-    >>> unqualified("Mercury (planet)"), unqualified("(Sic)"), unqualified("AC/DC")
+    >>> strip_qualifier("Mercury (planet)"), strip_qualifier("(Sic)"), strip_qualifier("AC/DC")
     ('Mercury', '(Sic)', 'AC/DC')
     """
     return (label[: label.rindex("(")].strip() if label.endswith(")") and "(" in label else "") or label
@@ -320,13 +333,15 @@ def _is_missing(value: Any) -> bool:
     return bool(pd.api.types.is_scalar(value) and pd.isna(value))
 
 
-def _listed(staging: Staging, row: int, entity: str, what: str, values: Any) -> list[Any]:
+def _as_list(staging: Staging, row: int, entity: str, what: str, values: Any) -> list[Any]:
     if values is None or _is_missing(values):
         return []
     if hasattr(values, "tolist"):
         values = values.tolist()
     if not isinstance(values, (list, tuple)):
-        raise staging.record_error(row, f"{what} of {shown(entity)}: wanted a list, found {type(values).__name__}")
+        raise staging.record_error(
+            row, f"{what} of {quoted_text(entity)}: wanted a list, found {type(values).__name__}"
+        )
     return list(values)
 
 
@@ -406,14 +421,14 @@ def kb_from_file(
     """
     from vbterrier.linking.kb.knowledge_base import KnowledgeBase
 
-    source = path_of("source", source)
+    source = path_parameter("source", source)
     reader = Records(types, id_space, labels_are_aliases=labels_are_aliases)
     lines = _sheet_lines(source, max_bytes) or numbered_lines(source, max_bytes=max_bytes, progress=progress)
 
     def record_error(line: int, message: str) -> FileError:
         return FileError(source, message, line=line)
 
-    priors = settings_of("priors", EntityPriors, priors)
+    priors = settings_parameter("priors", EntityPriors, priors)
     options: dict[str, Any] = {"spellings": spellings, "smoothing": priors.smoothing, "progress": progress}
     with building(path, id_space, record_error, **options) as staging:
         filled = ((number, line) for number, line in lines if line.strip())
@@ -432,10 +447,10 @@ def _sheet_lines(path: Path, max_bytes: int | None) -> Iterator[tuple[int, bytes
     return enumerate((workbook_as_csv(source).content or b"").splitlines(), 1)
 
 
-def parsed(path: Path, line: int, text: bytes) -> Any:
+def parse_json_line(path: Path, line: int, text: bytes) -> Any:
     """Parse the JSON of a line."""
     try:
-        return json_of(text, parse_constant=refuse_constant)
+        return parse_json(text, parse_constant=refuse_constant)
     except RepeatedMemberError as error:
         raise FileError(path, str(error), line=line) from error
     except RecursionError as error:
@@ -454,7 +469,7 @@ def _records(
     if first[1].lstrip().startswith(b"{"):
         if columns is not None:
             raise ParameterError("columns: not used for JSON lines, whose keys name the columns; leave it out")
-        return ((number, parsed(path, number, line)) for number, line in chain([first], lines))
+        return ((number, parse_json_line(path, number, line)) for number, line in chain([first], lines))
     # Quotes have a meaning in all tables but those separated by tabs.
     separator = (
         "\t" if b"\t" in first[1] else max(list(_SEPARATORS)[1:], key=lambda sign: first[1].count(sign.encode()))
@@ -553,6 +568,6 @@ def counted_entities(popularity: Any) -> Iterator[tuple[str, Any]]:
         yield from popularity.items()
     elif popularity is not None:
         is_path = isinstance(popularity, (str, os.PathLike))
-        frame = read_popularity(popularity) if is_path else frame_of(popularity, "popularity")
+        frame = read_popularity(popularity) if is_path else pandas_frame(popularity, "popularity")
         require(frame, ("entity_id", "count"), "popularity")
         yield from zip(frame["entity_id"].astype(str), frame["count"].tolist(), strict=True)

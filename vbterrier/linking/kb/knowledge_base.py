@@ -14,12 +14,12 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from vbterrier.errors import FileError, InputError, ParameterError, choice, excerpt, module_of_extra, path_of
+from vbterrier.errors import FileError, InputError, ParameterError, choice, excerpt, module_of_extra, path_parameter
 from vbterrier.frames.files.source import is_there, require_regular
 from vbterrier.frames.id_spaces import id_in
 from vbterrier.frames.names import normal_forms
 from vbterrier.linking.kb.sqlite import ARTIFACT, COMPARED_AT_MOST, FACTS, IN_FOLDER, KBConnection, lexicon_path
-from vbterrier.linking.kb.staging import fault_of
+from vbterrier.linking.kb.staging import text_fault
 from vbterrier.linking.links import COLUMNS, Links, positive
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Names:
         """Return pairs of a form (``key``) and the place of a name (``form``) with at least a ``similarity``."""
         forms = sorted((form for form in forms if form), key=len)
         if self.has_trigrams:
-            parts = list(self._narrowed(forms, min_similarity))
+            parts = list(self._trigram_matches(forms, min_similarity))
         elif self.n_forms <= COMPARED_AT_MOST:
             parts = list(self._all(forms, min_similarity))
         else:
@@ -105,17 +105,19 @@ class Names:
             for begin in range(0, len(same), step):
                 yield _similar(same[begin : begin + step], names, np.arange(low, high), min_similarity)
 
-    def _narrowed(self, forms: list[str], min_similarity: float) -> Iterator[pd.DataFrame]:
+    def _trigram_matches(self, forms: list[str], min_similarity: float) -> Iterator[pd.DataFrame]:
         for begin in range(0, len(forms), _AT_ONCE):
             some = forms[begin : begin + _AT_ONCE]
             trigrams = [_trigrams(form) for form in some]
             every = sorted(set().union(*trigrams))
-            counts = dict(self.connection.rows_of("SELECT text, n FROM trigram WHERE text IN ({})", every))
+            counts = dict(self.connection.batched_rows("SELECT text, n FROM trigram WHERE text IN ({})", every))
             for form, of_form in zip(some, trigrams, strict=True):
                 near = self._sharing(
                     form, {trigram: counts[trigram] for trigram in of_form & counts.keys()}, min_similarity
                 )
-                texts = dict(self.connection.rows_of("SELECT place, text FROM form WHERE place IN ({})", near.tolist()))
+                texts = dict(
+                    self.connection.batched_rows("SELECT place, text FROM form WHERE place IN ({})", near.tolist())
+                )
                 yield _similar([form], [texts[place] for place in near.tolist()], near, min_similarity)
 
     def _sharing(self, form: str, trigrams: dict[str, int], min_similarity: float) -> Ints:
@@ -214,7 +216,7 @@ class KnowledgeBase(pt.Artifact):  # type: ignore[misc]
     ARTIFACT_PACKAGE_HINT = ARTIFACT["package_hint"]
 
     def __init__(self, path: str | os.PathLike[str], *, how: str = "normalised") -> None:
-        super().__init__(path_of("path", path))
+        super().__init__(path_parameter("path", path))
         self.how = choice("how", how, _MODES)
         self._file = self.path / IN_FOLDER if is_there(self.path / IN_FOLDER) else self.path
         require_regular(self._file)
@@ -328,7 +330,7 @@ class KnowledgeBase(pt.Artifact):  # type: ignore[misc]
     def names(self, ids: Sequence[str]) -> list[str]:
         """Return the name of each entity, after redirects; empty if unknown."""
         ends = self.resolve(ids)
-        rows = self._connection.rows_of("SELECT id, name FROM entity WHERE id IN ({})", list(dict.fromkeys(ends)))
+        rows = self._connection.batched_rows("SELECT id, name FROM entity WHERE id IN ({})", list(dict.fromkeys(ends)))
         names = dict(rows)
         return [names.get(entity, "") for entity in ends]
 
@@ -346,7 +348,7 @@ class KnowledgeBase(pt.Artifact):  # type: ignore[misc]
             {"entity_id": entities, "place": range(len(entities)), "end": self.resolve(entities)}, dtype=object
         )
         fields = ["end", "nth", "attribute", "value", "type"]
-        rows = list(self._connection.rows_of(sql, ends["end"].drop_duplicates().tolist()))
+        rows = list(self._connection.batched_rows(sql, ends["end"].drop_duplicates().tolist()))
         facts = ends.merge(pd.DataFrame(rows, columns=fields, dtype=object), on="end")
         facts = facts.sort_values(["place", "nth"], ignore_index=True)
         return facts[["entity_id", "attribute", "value", "type"]].astype("str")
@@ -372,7 +374,7 @@ class KnowledgeBase(pt.Artifact):  # type: ignore[misc]
         """Return the target of each id after redirects; unknown ids are unchanged, in the spelling of the id space."""
         entities = [self._plain(entity) for entity in _texts(ids, "ids")]
         sql = "SELECT source, target FROM redirect WHERE source IN ({})"
-        ends = dict(self._connection.rows_of(sql, list(dict.fromkeys(entities))))
+        ends = dict(self._connection.batched_rows(sql, list(dict.fromkeys(entities))))
         return [ends.get(entity, entity) for entity in entities]
 
     def _plain(self, entity: str) -> str:
@@ -414,7 +416,7 @@ class KnowledgeBase(pt.Artifact):  # type: ignore[misc]
     def _aliases(self, places: Ints) -> list[str]:
         """Return the aliases with these numbers, in the order of :meth:`alias_table`."""
         sql = "SELECT place, text FROM mention WHERE place IN ({})"
-        aliases = dict(self._connection.rows_of(sql, (places + 1).tolist()))
+        aliases = dict(self._connection.batched_rows(sql, (places + 1).tolist()))
         return [aliases.get(place + 1, "") for place in places.tolist()]
 
     def close(self) -> None:
@@ -424,7 +426,7 @@ class KnowledgeBase(pt.Artifact):  # type: ignore[misc]
     def _senses(self, kind: str, key: str, values: Sequence[Any], limit: int | None) -> pd.DataFrame:
         """Return the entities of mentions or forms, which are given by their text or place."""
         sql = _SENSES.format(keys=kind, senses=f"{kind}_sense", key=key, limit=_ALL if limit is None else limit)
-        senses = pd.DataFrame(self._connection.rows_of(sql, values), columns=list(_FIELDS), dtype=object)
+        senses = pd.DataFrame(self._connection.batched_rows(sql, values), columns=list(_FIELDS), dtype=object)
         self._require_probabilities(senses["score"])
         return senses
 
@@ -432,9 +434,9 @@ class KnowledgeBase(pt.Artifact):  # type: ignore[misc]
         try:
             prob = column.to_numpy(dtype=np.float64)
         except ValueError as error:
-            raise self._connection.damaged(error) from error
+            raise self._connection.damage_error(error) from error
         if not ((prob >= 0) & (prob <= 1 + _ROUNDING)).all():
-            raise self._connection.damaged("a probability outside 0 to 1")
+            raise self._connection.damage_error("a probability outside 0 to 1")
 
     def _fuzzy(self, forms: Sequence[str], min_similarity: float, limit: int | None) -> pd.DataFrame:
         """Return the entities of the names similar to each form."""
@@ -486,7 +488,7 @@ def _texts(texts: Sequence[str], what: str = "mentions") -> list[str]:
     checked = list(texts)
     for place, text in enumerate(checked):
         if not isinstance(text, str) or not text.isascii():
-            fault = "" if isinstance(text, str) and text.isspace() else fault_of(text, len(str(text)))
+            fault = "" if isinstance(text, str) and text.isspace() else text_fault(text, len(str(text)))
             if fault and fault != "contains a NUL":
                 raise InputError(f"{what}: place {place} {fault}: {str(text)!a}; repair it, or pass '' for none")
     return checked

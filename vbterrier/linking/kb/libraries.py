@@ -9,10 +9,10 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vbterrier.errors import FileError, InputError, choice, module_of_extra, path_of
+from vbterrier.errors import FileError, InputError, choice, module_of_extra, path_parameter
 from vbterrier.frames.files.source import is_folder, is_there
 from vbterrier.linking.kb.building import building
-from vbterrier.linking.kb.staging import UntrustedSQLite, fault_of, shown
+from vbterrier.linking.kb.staging import UntrustedSQLite, quoted_text, text_fault
 from vbterrier.linking.links import WIKIDATA, WIKIPEDIA_ID, WIKIPEDIA_TITLE
 from vbterrier.log import bar
 
@@ -88,7 +88,7 @@ def kb_from_rel(path: StrPath, source: StrPath, *, keep_zeros: bool = False, pro
     """
     from vbterrier.linking.kb.knowledge_base import KnowledgeBase
 
-    source = path_of("source", source)
+    source = path_parameter("source", source)
     letters = _Letters()
 
     def row_error(row: int, message: str) -> FileError:
@@ -103,7 +103,7 @@ def kb_from_rel(path: StrPath, source: StrPath, *, keep_zeros: bool = False, pro
             for title, prior in _candidates(source, word, coded, letters):
                 if prior == 0 and not keep_zeros:
                     staging.leave_out("titles of probability 0 (keep_zeros=True keeps them)")
-                elif fault := fault_of(title):
+                elif fault := text_fault(title):
                     staging.leave_out(f"titles whose text {fault}")
                 else:
                     staging.alias(row, title, word, prior)
@@ -127,26 +127,26 @@ class _Letters(dict[str, str]):
 def _candidates(path: Path, word: object, coded: Any, letters: _Letters) -> Iterator[tuple[str, Any]]:
     """Yield the titles in a cell and their probabilities."""
 
-    def broken(fault: str) -> FileError:
-        return FileError(path, f"mention {shown(word)}: p_e_m {fault}; download the file again")
+    def mention_error(fault: str) -> FileError:
+        return FileError(path, f"mention {quoted_text(word)}: p_e_m {fault}; download the file again")
 
     if isinstance(coded, bytes):
         coded = coded.decode("ascii", "replace")
     if not isinstance(coded, str) or len(coded) > _MAX_TEXT:
-        raise broken("is not text of binary code points between blanks, or too long")
+        raise mention_error("is not text of binary code points between blanks, or too long")
     try:
         text = "".join(map(letters.__getitem__, coded.split()))
     except (ValueError, OverflowError) as error:
-        raise broken(f"has invalid code points ({error})") from error
+        raise mention_error(f"has invalid code points ({error})") from error
     try:
         pairs = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise broken(f"is not JSON ({error})") from error
+        raise mention_error(f"is not JSON ({error})") from error
     if not isinstance(pairs, list):
-        raise broken("is not a list of titles")
+        raise mention_error("is not a list of titles")
     for pair in pairs:
         if not (isinstance(pair, list) and len(pair) == _PAIR and isinstance(pair[0], str)):
-            raise broken(f"has {shown(pair)}, wanted a title and its probability")
+            raise mention_error(f"has {quoted_text(pair)}, wanted a title and its probability")
         yield pair[0], pair[1]
 
 
@@ -203,7 +203,7 @@ def kb_from_spacy(
     """
     from vbterrier.linking.kb.knowledge_base import KnowledgeBase
 
-    base = _opened(Path(source)) if isinstance(source, (str, Path)) else source
+    base = _open_spacy_kb(Path(source)) if isinstance(source, (str, Path)) else source
     methods = ("get_entity_strings", "get_alias_strings")
     # The method is private in spaCy 4.
     candidates = getattr(base, "get_alias_candidates", None) or getattr(base, "_get_alias_candidates", None)
@@ -223,7 +223,7 @@ def kb_from_spacy(
     return KnowledgeBase(path)
 
 
-def _opened(path: Path) -> Any:
+def _open_spacy_kb(path: Path) -> Any:
     kind = module_of_extra("spacy.kb", "spacy").InMemoryLookupKB
     if not is_folder(path):
         what = "is a file" if is_there(path) else "no such folder"
@@ -287,7 +287,7 @@ def kb_from_wikimapper(
     from vbterrier.linking.kb.knowledge_base import KnowledgeBase
 
     choice("id_space", id_space, tuple(_PLACES))
-    source = path_of("source", source)
+    source = path_parameter("source", source)
     columns = ("wikipedia_id", "wikipedia_title", "wikidata_id")
 
     def row_error(row: int, message: str) -> FileError:
@@ -298,7 +298,7 @@ def kb_from_wikimapper(
         building(path, id_space, row_error, is_strict=False, progress=progress) as staging,
     ):
         pages = mapping.rows(f"SELECT {', '.join(columns)} FROM mapping ORDER BY wikidata_id, wikipedia_id")  # noqa: S608 - constant names
-        pages = _titled(staging, bar(pages, source.name, unit="page", shown=progress, delay=2))
+        pages = _valid_pages(staging, bar(pages, source.name, unit="page", shown=progress, delay=2))
         for item, group in groupby(pages, key=itemgetter(2)):
             # A page without an item is a group.
             for article in [list(group)] if item is not None else ([page] for page in group):
@@ -309,9 +309,9 @@ def kb_from_wikimapper(
     return KnowledgeBase(path)
 
 
-def _titled(staging: Staging, pages: Iterable[Page]) -> Iterator[Page]:
+def _valid_pages(staging: Staging, pages: Iterable[Page]) -> Iterator[Page]:
     for page in pages:
-        if fault := fault_of(page[1]):
+        if fault := text_fault(page[1]):
             staging.leave_out(f"pages whose title {fault}")
         else:
             yield page

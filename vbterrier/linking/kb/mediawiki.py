@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from vbterrier.errors import FileError
-from vbterrier.linking.kb.files import unqualified
+from vbterrier.linking.kb.files import strip_qualifier
 from vbterrier.linking.kb.staging import numbered_lines
 
 if TYPE_CHECKING:
@@ -94,12 +94,12 @@ def _rows(page: str) -> Iterator[tuple[str, str, str]]:
     title, namespace = _TITLE.search(page), _NAMESPACE.search(page)
     if title is None or (namespace is not None and namespace[1] != "0"):
         return
-    name = _unescaped(title[1])
+    name = _unescape_xml(title[1])
     if redirect := _REDIRECT.search(page):
-        yield name, _unescaped(redirect[1]), "redirect"
+        yield name, _unescape_xml(redirect[1]), "redirect"
     elif _DISAMBIGUATION.search(page):
         for target in _bullets(page):
-            yield unqualified(name), _unescaped(target).strip().replace("_", " "), "disambiguation"
+            yield strip_qualifier(name), _unescape_xml(target).strip().replace("_", " "), "disambiguation"
 
 
 def _bullets(page: str) -> Iterator[str]:
@@ -116,7 +116,7 @@ def _bullets(page: str) -> Iterator[str]:
             yield target
 
 
-def _unescaped(text: str) -> str:
+def _unescape_xml(text: str) -> str:
     for escaped, plain in _ENTITIES:
         text = text.replace(escaped, plain)
     return text

@@ -97,7 +97,7 @@ class Ordering:
         weights = dict(self.db.execute(sql, (texts[0], texts[-1])))
         return [weights.get(text, 1.0) for text in texts]
 
-    def read(self) -> None:
+    def read_aliases(self) -> None:
         """Number the entities of aliases, and merge repeated rows."""
         self._read_popularity()
         n = len(self.mention)
@@ -121,7 +121,7 @@ class Ordering:
         keys = self.mention[order]
         parts: list[tuple[AnyInts, AnyInts, Floats, Floats]] = [(self.mention[:0], places[:0], prior[:0], count[:0])]
         parts += [
-            _merged(self.mention[rows], places[rows], source[rows], prior[rows], count[rows])
+            _merge_senses(self.mention[rows], places[rows], source[rows], prior[rows], count[rows])
             for rows in (order[some] for some in _blocks(keys))
         ]
         del self.mention, places, source, prior, count, order, keys
@@ -277,7 +277,7 @@ def _blocks(key: AnyInts) -> Iterator[slice]:
         yield slice(begin, end)
 
 
-def _merged(
+def _merge_senses(
     mention: AnyInts, entity: AnyInts, source: AnyInts, prior: Floats, count: Floats
 ) -> tuple[AnyInts, AnyInts, Floats, Floats]:
     """Count repeated rows of an alias and an id once; add the priors of ids that redirect to one entity.

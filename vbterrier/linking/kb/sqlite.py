@@ -112,7 +112,7 @@ _EXTERNAL = {
 }
 
 
-def run(db: sqlite3.Connection, script: str) -> None:
+def execute_statements(db: sqlite3.Connection, script: str) -> None:
     """Run statements one by one, because ``executescript`` would end their transaction."""
     for statement in script.split(";"):
         db.execute(statement)
@@ -124,7 +124,7 @@ def distrust(db: sqlite3.Connection) -> None:
     db.execute("PRAGMA cell_size_check = ON")
 
 
-def computed(db: sqlite3.Connection) -> str:
+def computed_object_name(db: sqlite3.Connection) -> str:
     """Return the name of an object that SQLite would compute when it is read, possibly without end; empty if none.
 
     These are views, triggers, generated columns and virtual tables. Knowledge bases contain only one, the index of
@@ -162,18 +162,18 @@ class KBConnection:
                     if self._by_process.get(os.getpid(), (None, None))[0] is db:
                         rows = db.execute(sql, parameters).fetchall()
                         if not all(_STORED.issuperset(map(type, row)) for row in rows):
-                            raise self.damaged("NULL or bytes instead of text or a number")
+                            raise self.damage_error("NULL or bytes instead of text or a number")
                         return rows
         except sqlite3.OperationalError as error:
             if not str(error).startswith(("no such module", "no such tokenizer")):
-                raise self.damaged(error) from error
+                raise self.damage_error(error) from error
             fault = (
                 f"has an index that this SQLite ({sqlite3.sqlite_version}) cannot read ({error}); fuzzy look-ups "
                 "need SQLite 3.34 or later with FTS5, exact and normalised ones do not"
             )
             raise FileError(self.path, fault) from error
         except (sqlite3.DatabaseError, UnicodeError) as error:
-            raise self.damaged(error) from error
+            raise self.damage_error(error) from error
 
     def facts(self, names: Sequence[str]) -> dict[str, str]:
         """Return the metadata of the file."""
@@ -181,10 +181,10 @@ class KBConnection:
         for name in names:
             fact = values.get(name)
             if not isinstance(fact, str) or (name.startswith("n_") and not _COUNT.fullmatch(fact)):
-                raise self.damaged(f"{name} is {fact!r:.40}" if name in values else f"{name} is missing")
+                raise self.damage_error(f"{name} is {fact!r:.40}" if name in values else f"{name} is missing")
         return values
 
-    def rows_of(self, sql: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+    def batched_rows(self, sql: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
         """Yield all rows of a query with one ``IN ({})``, executed in batches of values."""
         for begin in range(0, len(values), _AT_ONCE):
             some = values[begin : begin + _AT_ONCE]
@@ -219,10 +219,10 @@ class KBConnection:
     def _prepare(self, db: sqlite3.Connection) -> None:
         db.execute(_CACHE)
         distrust(db)
-        if name := computed(db):
-            raise self.damaged(f"{printable(name)[:40]!r} is computed, unlike the tables of a knowledge base")
+        if name := computed_object_name(db):
+            raise self.damage_error(f"{printable(name)[:40]!r} is computed, unlike the tables of a knowledge base")
 
-    def damaged(self, error: object) -> FileError:
+    def damage_error(self, error: object) -> FileError:
         """Return the error of a file with contents that no builder writes."""
         return FileError(self.path, f"is damaged ({error}); build it again or fetch another copy")
 
@@ -249,7 +249,7 @@ def _is_marked(header: bytes) -> bool:
     return header.startswith(SQLITE) and _number(header, _APPLICATION_ID) == APPLICATION_ID
 
 
-def reader_of(path: Path) -> str:
+def reading_hint(path: Path) -> str:
     """Return a hint on how to read a SQLite file."""
     hint = "it is a built knowledge base: open it with KnowledgeBase(path), or pass it to --kb"
     return _hint(path) if is_external(path) else hint

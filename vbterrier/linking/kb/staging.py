@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from vbterrier.errors import FileError, InputError, examples, printable, warn
 from vbterrier.frames.files.source import BOM, Source
-from vbterrier.linking.kb.sqlite import MAX_LETTERS, MAX_VALUE, SQLITE, STAGED, distrust, is_table, reader_of, run
+from vbterrier.linking.kb.sqlite import (
+    MAX_LETTERS,
+    MAX_VALUE,
+    SQLITE,
+    STAGED,
+    distrust,
+    execute_statements,
+    is_table,
+    reading_hint,
+)
 from vbterrier.log import bar
 from vbterrier.remedies import MAX_BYTES
 
@@ -45,7 +54,7 @@ def numbered_lines(
     size = path.stat().st_size
     with (
         path.open("rb") as raw,
-        _decompressed(raw) as file,
+        _decompressed_stream(raw) as file,
         bar(None, path.name, shown=progress, total=size, unit="B", unit_scale=True, delay=2) as shown,
     ):
         number = 0
@@ -53,8 +62,8 @@ def numbered_lines(
             number += 1
             n_bytes += len(line)
             if number == 1 and line.startswith(SQLITE):
-                tool = tool_of(path)
-                remedy = f"it is also compressed: decompress it first ({tool})" if tool else reader_of(path)
+                tool = decompression_tool(path)
+                remedy = f"it is also compressed: decompress it first ({tool})" if tool else reading_hint(path)
                 raise FileError(path, f"is a SQLite file, wanted lines of text; {remedy}")
             if max_bytes is not None and n_bytes > max_bytes:
                 limit = f"more than {max_bytes:,} bytes when decompressed"
@@ -63,14 +72,14 @@ def numbered_lines(
             yield number, (line if number > 1 else line.removeprefix(BOM)).rstrip(b"\r\n")
 
 
-def tool_of(path: Path) -> str:
+def decompression_tool(path: Path) -> str:
     """Return the command that decompresses a file; empty if it is not compressed."""
     with path.open("rb") as file:
         start = file.read(3)
     return next((tool for magic, tool in _TOOLS.items() if start.startswith(magic)), "")
 
 
-def _decompressed(raw: BinaryIO) -> Any:
+def _decompressed_stream(raw: BinaryIO) -> Any:
     magic = raw.read(3)
     raw.seek(0)
     if magic.startswith(_GZIP):
@@ -107,7 +116,7 @@ class UntrustedSQLite:
 
     def __enter__(self) -> Self:
         Source.at(self.path, None)
-        if tool := tool_of(self.path):
+        if tool := decompression_tool(self.path):
             raise FileError(self.path, f"is compressed; wanted {self.what}: decompress it first ({tool})")
         # Not opened as immutable, because another program may write to the file.
         self._db = sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
@@ -143,13 +152,13 @@ _N_COLUMNS = {"entity": 3, "alias": 6, "popularity": 2, "attribute": 5, "redirec
 _OPEN = "target IN (SELECT source FROM redirect)"
 
 
-def shown(text: object) -> str:
+def quoted_text(text: object) -> str:
     """Return text for a message: quoted, short, with control characters escaped."""
     words = str(text)
     return f"'{printable(words[:40])}{'...' if len(words) > 40 else ''}'"  # noqa: PLR2004 - half a line
 
 
-def fault_of(text: object, most: int = MAX_LETTERS) -> str:
+def text_fault(text: object, most: int = MAX_LETTERS) -> str:
     """Return the reason why a value cannot be an id, a name or an alias; empty if it can."""
     # Most texts are of this kind, which is fast to recognise.
     if not isinstance(text, str):
@@ -184,7 +193,7 @@ class Staging:
         self.db, self.record_error, self.is_strict = db, record_error, is_strict
         self.left_out: Counter[str] = Counter()
         self._rows: dict[str, list[tuple[Any, ...]]] = {table: [] for table in _N_COLUMNS}
-        run(db, STAGED)
+        execute_statements(db, STAGED)
 
     def entity(self, row: int, entity_id: str, name: str = "") -> None:
         """Add an entity; an entity that is repeated must have the same name, or none."""
@@ -197,12 +206,12 @@ class Staging:
         self, row: int, entity_id: str, text: str, prior: float | None = None, count: float | None = None
     ) -> None:
         """Add an alias of an entity, with the probability of the entity given the alias, or a count, if known."""
-        fault = fault_of(text)
+        fault = text_fault(text)
         if fault and not self.is_strict:
             self.leave_out(f"aliases whose text {fault}")
             return
         if fault:
-            what = f"alias {shown(text)} of {shown(entity_id)} {fault}"
+            what = f"alias {quoted_text(text)} of {quoted_text(entity_id)} {fault}"
             raise self.record_error(row, f"{what}; leave it out or repair it")
         if prior is not None:
             prior = self._probability(row, entity_id, text, prior)
@@ -216,7 +225,7 @@ class Staging:
 
     def attribute(self, row: int, entity_id: str, name: str, value: str, kind: str) -> None:
         """Add one value of an attribute."""
-        fault = fault_of(value, MAX_VALUE)
+        fault = text_fault(value, MAX_VALUE)
         if fault and not self.is_strict:
             self.leave_out(f"values whose text {fault}")
             return
@@ -252,16 +261,18 @@ class Staging:
             self.flush()
 
     def _require(self, row: int, text: object, what: str, *of: object, most: int = MAX_LETTERS) -> None:
-        fault = fault_of(text, most)
+        fault = text_fault(text, most)
         if fault:
             is_number = isinstance(text, int) and not isinstance(text, bool)
             remedy = "convert it with str() when reading it" if is_number else "repair it"
-            raise self.record_error(row, f"{what.format(*map(shown, of))} {fault}: {shown(text)}; {remedy}")
+            raise self.record_error(row, f"{what.format(*map(quoted_text, of))} {fault}: {quoted_text(text)}; {remedy}")
 
     def _count(self, row: int, entity_id: str, count: object) -> float:
         number = _real(count)
         if not 0 <= number < math.inf:
-            fault = f"the count of {shown(entity_id)} is {shown(count)}, wanted a finite number of at least 0"
+            fault = (
+                f"the count of {quoted_text(entity_id)} is {quoted_text(count)}, wanted a finite number of at least 0"
+            )
             raise self.record_error(row, fault)
         return number
 
@@ -269,8 +280,8 @@ class Staging:
         number = _real(prior)
         if not 0 <= number <= 1:
             fault = (
-                f"alias {shown(text)} of {shown(entity_id)} has prior {shown(prior)}, wanted a number in 0 to 1, the "
-                "probability of the entity given the alias; name a column of counts count"
+                f"alias {quoted_text(text)} of {quoted_text(entity_id)} has prior {quoted_text(prior)}, wanted a "
+                "number in 0 to 1, the probability of the entity given the alias; name a column of counts count"
             )
             raise self.record_error(row, fault)
         return number
@@ -290,7 +301,9 @@ def settle_redirects(db: sqlite3.Connection, staging: Staging) -> None:
         return
     if twice := contradiction(db, "redirect", "target", "source"):
         source, one, other, row = twice
-        raise staging.record_error(row, f"{shown(source)} redirects to {shown(one)} and to {shown(other)}; keep one")
+        raise staging.record_error(
+            row, f"{quoted_text(source)} redirects to {quoted_text(one)} and to {quoted_text(other)}; keep one"
+        )
     db.execute("INSERT INTO redirect SELECT DISTINCT source, target FROM staged.redirect")
     _shorten(db)
     db.execute("UPDATE staged.alias SET origin = id WHERE id IN (SELECT source FROM redirect)")

@@ -8,10 +8,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from vbterrier.errors import FileError, InputError, ParameterError, excerpt, path_of, settings_of
-from vbterrier.frames.contracts import frame_of, require
+from vbterrier.errors import FileError, InputError, ParameterError, excerpt, path_parameter, settings_parameter
+from vbterrier.frames.contracts import pandas_frame, require
 from vbterrier.linking.kb.building import building
-from vbterrier.linking.kb.files import EntityPriors, counted_entities, parsed
+from vbterrier.linking.kb.files import EntityPriors, counted_entities, parse_json_line
 from vbterrier.linking.kb.staging import numbered_lines
 from vbterrier.linking.links import WIKIDATA
 
@@ -159,9 +159,9 @@ def kb_from_wikidata(
     from vbterrier.linking.kb.knowledge_base import KnowledgeBase
 
     _require_lists(languages, properties)
-    priors = settings_of("priors", EntityPriors, priors)
-    options = settings_of("options", WikidataOptions, options)
-    source = path_of("source", source)
+    priors = settings_parameter("priors", EntityPriors, priors)
+    options = settings_parameter("options", WikidataOptions, options)
+    source = path_parameter("source", source)
     names = dict(properties) if hasattr(properties, "keys") else {name: name for name in properties}
     lines = numbered_lines(source, max_bytes=max_bytes, progress=progress)
 
@@ -207,7 +207,7 @@ def _items(path: Path, lines: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int
         if text in {b"[", b"]", b""}:
             is_list, is_closed = is_list or text == b"[", is_closed or text == b"]"
             continue
-        entity = parsed(path, number, text.removesuffix(b","))
+        entity = parse_json_line(path, number, text.removesuffix(b","))
         if not isinstance(entity, dict) or not isinstance(entity.get("id"), str):
             raise FileError(path, f"is not a Wikidata entity: wanted an object with an id{_REMEDY}", line=number)
         if entity.get("type", "item") == "item":
@@ -218,7 +218,7 @@ def _items(path: Path, lines: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int
 
 def _further(aliases: Any) -> list[tuple[str, str]]:
     """Return pairs of an alias and the id or the title of what it means."""
-    frame = frame_of(aliases, "aliases")
+    frame = pandas_frame(aliases, "aliases")
     column = "title" if "title" in frame.columns else "entity_id"
     require(frame, ("alias", column), "aliases")
     return list(zip(frame["alias"].astype(str), frame[column].astype(str).str.replace("_", " "), strict=True))
@@ -283,10 +283,10 @@ def _values(statements: Sequence[Any]) -> Iterator[tuple[str, str]]:
     for statement in statements:
         snak = statement["mainsnak"]
         if statement.get("rank", "normal") == best and snak["snaktype"] == "value":
-            yield _typed(snak["datavalue"]["type"], snak["datavalue"]["value"])
+            yield _text_and_type(snak["datavalue"]["type"], snak["datavalue"]["value"])
 
 
-def _typed(kind: str, value: Any) -> tuple[str, str]:
+def _text_and_type(kind: str, value: Any) -> tuple[str, str]:
     """Return a value of Wikidata as text, and its type."""
     if kind == "time":
         time = _TIME.fullmatch(value["time"])

@@ -156,12 +156,14 @@ class REL(Format):
         """Yield the links of an answer."""
         if isinstance(answer.value, dict):
             if len(answer.value) != 1:
-                raise answer.wanted("a list of links, or an object with one document (pass the list of each document)")
+                raise answer.value_error(
+                    "a list of links, or an object with one document (pass the list of each document)"
+                )
             answer = answer[next(iter(answer.value))]
         for node in answer.items():
             fields = node.items()
             if len(fields) != _N_FIELDS:
-                raise node.wanted("7 fields: start, length, mention, title, conf_ed, conf_md, tag")
+                raise node.value_error("7 fields: start, length, mention, title, conf_ed, conf_md, tag")
             start, title = fields[0].whole(), fields[3].text()
             conf_md, tag = fields[5:] if isinstance(fields[6].value, str) else fields[:4:-1]
             tag.text()

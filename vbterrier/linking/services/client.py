@@ -20,12 +20,12 @@ from vbterrier.errors import (
     ParameterError,
     ServiceError,
     number,
-    path_of,
+    path_parameter,
     printable,
-    settings_of,
+    settings_parameter,
     whole,
 )
-from vbterrier.frames.files.source import Source, is_there, json_of, refuse_constant, require_regular
+from vbterrier.frames.files.source import Source, is_there, parse_json, refuse_constant, require_regular
 from vbterrier.frames.files.writing import lock
 from vbterrier.linking.services.json_answers import is_text
 from vbterrier.linking.services.transport import Failure, Request, Secret, Transport, is_private, require_address
@@ -98,7 +98,7 @@ class AnswerCache:
         *lines, rest = text.split(b"\n")
         for place, line in enumerate(lines, start=self._n_lines + 1):
             try:
-                record = json_of(line)
+                record = parse_json(line)
                 key, answer = record["key"], record["answer"]
             except (ValueError, KeyError, TypeError, RecursionError):
                 key = None
@@ -167,7 +167,7 @@ class RequestOptions:
         if self.proxy is not None:
             require_address(self.proxy, "proxy")
         if self.cache is not None:
-            path_of("cache", self.cache)
+            path_parameter("cache", self.cache)
 
 
 @dataclass(frozen=True, repr=False)
@@ -206,7 +206,7 @@ class Client(ABC):
 
     def __post_init__(self) -> None:
         require_address(self.endpoint, "endpoint")
-        settings_of("options", RequestOptions, self.options)
+        settings_parameter("options", RequestOptions, self.options)
         if self.token is not None:
             if not isinstance(self.token, Secret):
                 object.__setattr__(self, "token", Secret(self.token))
@@ -262,7 +262,7 @@ class Client(ABC):
             _LOG.info("%s: %d texts, %d cached answers, %d to request", self.format.service, *counts)
             self._ask(missing, texts)
         answers = (json.loads(self._answers[self._key(text)]) if text.strip() else None for text in texts)
-        return self.format.links(answers, texts, warned=self._warned)
+        return self.format.links(answers, texts, warned=self._issued_warnings)
 
     def close(self) -> None:
         """Close the connection; the next request opens another."""
@@ -282,7 +282,7 @@ class Client(ABC):
         return RLock()
 
     @cached_property
-    def _warned(self) -> set[str]:
+    def _issued_warnings(self) -> set[str]:
         """The warnings already given, which later batches do not repeat."""
         return set()
 
@@ -325,7 +325,7 @@ class Client(ABC):
             n_tries += 1
             answer = self._transport.attempt(request, max(options.deadline - (time.monotonic() - started), 0.001))
             if isinstance(answer, bytes):
-                return self._decoded(answer, text)
+                return self._decode_answer(answer, text)
             if not answer.temporary:
                 return answer
             wait = max(options.backoff * 2 ** (n_tries - 1), answer.retry_after)
@@ -337,7 +337,7 @@ class Client(ABC):
                 return replace(answer, message=f"{answer.message} ({tries})")
             time.sleep(wait)
 
-    def _decoded(self, body: bytes, text: str) -> str | Failure:
+    def _decode_answer(self, body: bytes, text: str) -> str | Failure:
         try:
             content = body.decode("utf-8-sig")
         except UnicodeDecodeError as error:
@@ -345,9 +345,9 @@ class Client(ABC):
         # Messages may end in the middle of a token, which is not found there.
         repeats_token = self._transport.hide(content) != content
         try:
-            answer = json_of(content, parse_constant=refuse_constant)
+            answer = parse_json(content, parse_constant=refuse_constant)
             text_of_answer = json.dumps(answer)
-            self.format.read(answer, text)
+            self.format.read_answer(answer, text)
         except InputError as error:
             reason = _REPEATED if repeats_token else str(error)
             return Failure(f"answered in another format: {reason}")

@@ -48,27 +48,27 @@ class Node:
             return f"{self.parent.name}: {self.name.removeprefix('.')}"
         return self.parent.where + self.name
 
-    def wanted(self, what: str) -> InputError:
+    def value_error(self, what: str) -> InputError:
         """Return the error of an invalid value."""
-        return InputError(f"{self.where}: wanted {what}, found {_shown(self.value)}")
+        return InputError(f"{self.where}: wanted {what}, found {_describe_value(self.value)}")
 
     def get(self, key: str) -> Node | None:
         """Return the member of an object, or ``None`` if it is absent or null."""
         if not isinstance(self.value, dict):
-            raise self.wanted("an object")
+            raise self.value_error("an object")
         value = self.value.get(key)
         return None if value is None else Node(value, f".{key}", self)
 
     def __getitem__(self, key: str) -> Node:
         node = self.get(key)
         if node is None:
-            raise self.wanted(f"an object with {key!r}")
+            raise self.value_error(f"an object with {key!r}")
         return node
 
     def items(self) -> list[Node]:
         """Return the members of a list."""
         if not isinstance(self.value, list):
-            raise self.wanted("a list")
+            raise self.value_error("a list")
         return [Node(value, f"[{place}]", self) for place, value in enumerate(self.value)]
 
     def each(self) -> list[Node]:
@@ -78,7 +78,7 @@ class Node:
     def text(self) -> str:
         """Return text that can be encoded as UTF-8."""
         if not isinstance(self.value, str) or not is_text(self.value):
-            raise self.wanted("text")
+            raise self.value_error("text")
         return self.value
 
     def number(self) -> float:
@@ -91,7 +91,7 @@ class Node:
                 number = math.nan
             if math.isfinite(number):
                 return number
-        raise self.wanted("a number")
+        raise self.value_error("a number")
 
     def whole(self) -> int:
         """Return a whole number of at most 18 digits, which may be given as text."""
@@ -99,7 +99,7 @@ class Node:
             text = self.value if isinstance(self.value, str) else format(self.value, "d") if _small(self.value) else ""
             if _WHOLE.fullmatch(text):
                 return int(text)
-        raise self.wanted("a whole number")
+        raise self.value_error("a whole number")
 
 
 def is_text(value: str) -> bool:
@@ -112,7 +112,7 @@ def _small(number: int) -> bool:
     return -(10**18) < number < 10**18
 
 
-def _shown(value: Any) -> str:
+def _describe_value(value: Any) -> str:
     if value is None:
         return "null"
     if isinstance(value, dict):
@@ -161,7 +161,7 @@ class Places:
             return None
         return start, end
 
-    def placed(self, candidate: Candidate, *, utf16: bool) -> Candidate | None:
+    def locate_candidate(self, candidate: Candidate, *, utf16: bool) -> Candidate | None:
         """Return a candidate with offsets in code points and the mention as in the text; ``None`` if not there."""
         place = self.find(candidate.start, candidate.end, candidate.mention, utf16=utf16)
         if place is None:
@@ -193,14 +193,14 @@ def dbpedia_id(node: Node, edition: str = "") -> str:
         host = f"{edition}.{_RESOURCE}" if edition else _RESOURCE
         address = name.partition("://")[2].removeprefix("www.")
         if not address.startswith(host):
-            raise node.wanted(f"an address under http://{host} (for another language pass edition, such as 'nl')")
+            raise node.value_error(f"an address under http://{host} (for another language pass edition, such as 'nl')")
         name = address.removeprefix(host)
     try:
         name = unquote(name, errors="strict")
     except UnicodeDecodeError:
-        raise node.wanted("percent signs that decode to UTF-8") from None
+        raise node.value_error("percent signs that decode to UTF-8") from None
     if not name:
-        raise node.wanted("the name of a resource")
+        raise node.value_error("the name of a resource")
     return title_id(name)
 
 
@@ -277,7 +277,7 @@ class Format(ABC):
             if answer is None or (texts is not None and place >= len(texts)):
                 continue
             text = None if texts is None else texts[place]
-            reading = self.read(answer, text, f"{self.service} answer to text {place}")
+            reading = self.read_answer(answer, text, f"{self.service} answer to text {place}")
             rows += [(place, *candidate[1:]) for candidate in reading.linked]
             unlinked += reading.unlinked
             other_unit += [place] * reading.other_unit
@@ -286,36 +286,36 @@ class Format(ABC):
         self._warn(unlinked, other_unit, set() if warned is None else warned)
         return Links(links_frame(rows), self.id_space, self.scale)
 
-    def read(self, answer: Any, text: str | None = None, name: str = "answer") -> Reading:
+    def read_answer(self, answer: Any, text: str | None = None, name: str = "answer") -> Reading:
         """Read the answer to one text; ``name`` is its name in messages."""
         candidates = list(self.candidates(Node(answer, name)))
         unlinked = [candidate.node for candidate in candidates if not candidate.entity_id]
-        linked = [self._checked(candidate) for candidate in candidates if candidate.entity_id]
+        linked = [self._check_candidate(candidate) for candidate in candidates if candidate.entity_id]
         if text is None:
             return Reading(linked, unlinked)
-        placed, other_unit = self._placed(linked, Places(text))
+        placed, other_unit = self._locate_candidates(linked, Places(text))
         return Reading(placed, unlinked, other_unit)
 
-    def _checked(self, candidate: Candidate) -> Candidate:
+    def _check_candidate(self, candidate: Candidate) -> Candidate:
         if not -1 <= candidate.start <= candidate.end:
             place_text = f"(it is at {candidate.start} to {candidate.end})"
-            raise candidate.node.wanted(f"a mention with 0 <= start <= end {place_text}")
+            raise candidate.node.value_error(f"a mention with 0 <= start <= end {place_text}")
         if self.scale == "probability" and not 0 <= candidate.score <= 1:
-            raise candidate.node.wanted(f"a probability as {self.score}, 0 to 1 (it is {candidate.score:g})")
+            raise candidate.node.value_error(f"a probability as {self.score}, 0 to 1 (it is {candidate.score:g})")
         return candidate
 
-    def _placed(self, candidates: list[Candidate], places: Places) -> tuple[list[Candidate], bool]:
+    def _locate_candidates(self, candidates: list[Candidate], places: Places) -> tuple[list[Candidate], bool]:
         """Return candidates with offsets in code points, and True if they were not in the usual unit of the service."""
 
         def find(*, utf16: bool) -> list[Candidate | None]:
-            return [c if c.start < 0 else places.placed(c, utf16=utf16) for c in candidates]
+            return [c if c.start < 0 else places.locate_candidate(c, utf16=utf16) for c in candidates]
 
         spans, other_unit = find(utf16=self.utf16), False
         if None in spans and not places.agree and None not in (others := find(utf16=not self.utf16)):
             spans, other_unit = others, True
         for candidate, placed in zip(candidates, spans, strict=True):
             if placed is None and self.misplaced == "error":
-                raise candidate.node.wanted(
+                raise candidate.node.value_error(
                     f"the mention {candidate.mention!r} at {candidate.start} to {candidate.end} of the text "
                     "(check that it is the linked text; misplaced='unplaced' keeps such mentions without offsets)"
                 )

@@ -175,7 +175,7 @@ class Transport:
 
         def ask() -> None:
             try:
-                answers.append(self._sent(session, request, ends, seconds))
+                answers.append(self._send_request(session, request, ends, seconds))
             except BaseException as error:  # noqa: BLE001 - raised by the caller
                 answers.append(error)
 
@@ -199,7 +199,7 @@ class Transport:
             return Failure(f"did not end its answer in time ({seconds:g} s left); {remedy}")
         return answer
 
-    def _sent(self, session: Any, request: Request, ends: float, seconds: float) -> bytes | Failure:
+    def _send_request(self, session: Any, request: Request, ends: float, seconds: float) -> bytes | Failure:
         """Send a request and return the body of the answer."""
         import requests
         import urllib3
@@ -211,11 +211,11 @@ class Transport:
             options = {"params": request.params, "data": request.form, "json": request.json, "headers": headers}
             options |= {"timeout": (wait, wait), "allow_redirects": False, "stream": True}
             with session.request(request.method, self.endpoint, **options) as response:
-                return self._read(response, ends)
+                return self._read_response(response, ends)
         except (requests.RequestException, urllib3.exceptions.HTTPError, OSError, ValueError) as error:
             return self._explain(error)
 
-    def _read(self, response: Any, ends: float) -> bytes | Failure:
+    def _read_response(self, response: Any, ends: float) -> bytes | Failure:
         status = response.status_code
         if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
             return self._body(response, self.max_bytes, ends)
@@ -226,7 +226,7 @@ class Transport:
             return Failure(f"{reason} to {target}; not followed: name that endpoint if you trust it", status=status)
         body = self._body(response, _CHUNK, ends)
         text = "" if isinstance(body, Failure) else " ".join(body.decode("utf-8", "replace").split())
-        shown = f": {self._shown(text)}" if text and "<" not in text else ""
+        shown = f": {self._redacted_excerpt(text)}" if text and "<" not in text else ""
         temporary = status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR
         remedy = "try later, or ask the operator of the service" if temporary else "correct the request"
         retry_after = _seconds(response.headers.get("Retry-After")) if temporary else 0.0
@@ -238,7 +238,7 @@ class Transport:
         coding = response.headers.get("Content-Encoding", "identity").strip()
         encoding = coding.lower()
         if encoding not in {"identity", "", "gzip", "x-gzip"}:
-            shown = self._shown(coding, 40)
+            shown = self._redacted_excerpt(coding, 40)
             return Failure(f"encoded its answer as {shown!r}, wanted plain or gzip", status=status)
         inflate = zlib.decompressobj(16 + zlib.MAX_WBITS) if encoding.endswith("gzip") else None
         n_read, n_bytes, chunks = 0, 0, []
@@ -272,7 +272,7 @@ class Transport:
         cause: BaseException = error
         while inner := cause.__cause__ or cause.__context__:
             cause = inner
-        shown = self._shown(getattr(cause, "strerror", None) or type(cause).__name__)
+        shown = self._redacted_excerpt(getattr(cause, "strerror", None) or type(cause).__name__)
         if isinstance(error, requests.exceptions.SSLError):
             return Failure(f"has no trusted certificate ({shown}); check the host")
         if isinstance(error, (requests.ConnectTimeout, urllib3.exceptions.ConnectTimeoutError)):
@@ -287,7 +287,7 @@ class Transport:
             return Failure(f"closed the connection before its answer ended ({shown})", temporary=True)
         return Failure(f"cannot be asked ({shown}); correct the endpoint")
 
-    def _shown(self, text: str, length: int = _EXCERPT) -> str:
+    def _redacted_excerpt(self, text: str, length: int = _EXCERPT) -> str:
         """The start of a text of the service for a message; secrets are hidden before it is cut."""
         return printable(self.hide(text)[:length])
 
@@ -330,7 +330,7 @@ def _adapter(last: _Connection) -> Any:
     from requests.adapters import HTTPAdapter
     from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
-    def watched(pool: Any) -> Any:
+    def watched_pool(pool: Any) -> Any:
         class Connection(pool.ConnectionCls):  # type: ignore[misc]
             def connect(self) -> None:
                 last.opens(self)
@@ -339,7 +339,7 @@ def _adapter(last: _Connection) -> Any:
 
         return type(pool.__name__, (pool,), {"ConnectionCls": Connection})
 
-    pools = {"http": watched(HTTPConnectionPool), "https": watched(HTTPSConnectionPool)}
+    pools = {"http": watched_pool(HTTPConnectionPool), "https": watched_pool(HTTPSConnectionPool)}
 
     class Adapter(HTTPAdapter):  # type: ignore[misc]
         def init_poolmanager(self, *args: Any, **options: Any) -> None:

@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from vbterrier._version import __version__
-from vbterrier.errors import FileError, ParameterError, path_of, printable
+from vbterrier.errors import FileError, ParameterError, path_parameter, printable
 from vbterrier.evaluate.comparison import corrected_over
-from vbterrier.evaluate.verdicts import counted
+from vbterrier.evaluate.verdicts import count_range_text
 from vbterrier.frames.answer import MARKS, Answer, with_warnings
 from vbterrier.frames.files.source import is_folder
 from vbterrier.frames.files.writing import replacing, require_no_input, require_page_name
 from vbterrier.measures.unjudged import require_use
 from vbterrier.remedies import call_in_use
-from vbterrier.report.captions import engines_of
+from vbterrier.report.captions import engine_versions
 from vbterrier.report.page import content as page_content
-from vbterrier.report.page.evaluated import ComparisonOptions, ReportContent, evaluated, inputs_of
+from vbterrier.report.page.evaluated import ComparisonOptions, ReportContent, evaluate_inputs, read_inputs
 from vbterrier.report.page.verdict import agreement, caveats, sentences, test_sentence
 from vbterrier.settings import Data, Execution, Inference, with_defaults
 from vbterrier.stats.topic_intervals import N_RESAMPLES
@@ -99,14 +99,14 @@ def parameters(numbers: ReportNumbers, inputs: Inputs, options: ComparisonOption
         ("Measures", ", ".join(numbers.measures)),
         ("Cutoff", f"rank {numbers.cutoff}"),
     ]
-    if engines := engines_of(numbers.measures):
+    if engines := engine_versions(numbers.measures):
         rows.append(("Measures of other packages", engines))
     if inputs.qrels is not None:
         kind = "diversity" if inputs.is_diversity else "adhoc"
         rows.append(("Judgments", f"{len(inputs.qrels):,}, {kind}"))
     if numbers.covered:
         intents = next(iter(numbers.covered.values())).intents
-        rows.append(("Intents", f"{len(intents):,} in {counted(intents['qid'].nunique(), 'topic')}"))
+        rows.append(("Intents", f"{len(intents):,} in {count_range_text(intents['qid'].nunique(), 'topic')}"))
     if inputs.links is not None:
         rows.append(("Links", repr(inputs.links)))
     if distribution is not None:
@@ -219,7 +219,7 @@ def write_report(
     >>> print(page.verdict[0].partition(" (")[0])
     By nDCG@10, new and old do not differ significantly: 1.000 against 0.631, a difference of 0.369
     """
-    where = path_of("path", path)
+    where = path_parameter("path", path)
     if not is_folder(where.parent):
         raise FileError(where, f"cannot be written: there is no folder {printable(where.parent)}")
     if is_folder(where):
@@ -230,9 +230,9 @@ def write_report(
     if isinstance(baseline, (str, int)):
         baseline = str((content.names or {}).get(baseline, baseline))
     options = ComparisonOptions(baseline, data.on_topics, inference)
-    inputs, reported = inputs_of(runs, qrels, measures, content=content, data=data, execution=execution)
+    inputs, reported = read_inputs(runs, qrels, measures, content=content, data=data, execution=execution)
     require_use(reported, pool_cutoff=data.pool_cutoff)
-    numbers = evaluated(inputs, reported, options, progress=execution.progress)
+    numbers = evaluate_inputs(inputs, reported, options, progress=execution.progress)
     verdict, call = tuple(sentences(numbers)), call_in_use()
     answer = Answer(
         verdict[0],
@@ -245,7 +245,7 @@ def write_report(
     pairs, names = page_content.pairs(numbers), [printable(name) for name in numbers.names]
     systems = " and ".join(names) if len(names) == 2 else f"{len(names)} systems"  # noqa: PLR2004 - two fit a title
     default = f"Comparison of {systems}" if len(names) > 1 else f"Evaluation of {names[0]}"
-    text = _rendered(
+    text = _render_template(
         "page.html",
         _SCRIPTS,
         title=printable(content.title) or default,
@@ -291,7 +291,7 @@ def tables_page(title: str, answer: Answer, picture: IntervalPicture | None, pan
     drawn = None if picture is None else Markup(picture.svg())  # noqa: S704
     parts = {"title": title, "answer": answer, "mark": MARKS.get(answer.decision, ""), "picture": drawn}
     parts |= {"caveats": by_severity(answer.caveats), "sections": sections}
-    return _rendered("result.html", ("tables.js", "result.js"), **parts, versions=versions())
+    return _render_template("result.html", ("tables.js", "result.js"), **parts, versions=versions())
 
 
 def by_severity(caveats: Sequence[Caveat]) -> dict[str, list[Caveat]]:
@@ -299,7 +299,7 @@ def by_severity(caveats: Sequence[Caveat]) -> dict[str, list[Caveat]]:
     return {kind: [one for one in caveats if one.serious == (kind == "serious")] for kind in ("serious", "other")}
 
 
-def _rendered(template: str, scripts: Sequence[str], **parts: Any) -> str:
+def _render_template(template: str, scripts: Sequence[str], **parts: Any) -> str:
     """Fill a template; the content security policy allows only the style and the scripts of the package."""
     from jinja2 import Environment, FunctionLoader
 

@@ -12,13 +12,13 @@ from markupsafe import Markup
 
 from vbterrier.errors import printable
 from vbterrier.evaluate.comparison import corrected_over
-from vbterrier.evaluate.verdicts import FLAGGED, best_system, better, counted
-from vbterrier.frames.ids import ids_of
+from vbterrier.evaluate.verdicts import FLAGGED, best_system, better, count_range_text
+from vbterrier.frames.ids import column_ids
 from vbterrier.frames.notebook import interval_axis, interval_bar
 from vbterrier.frames.pictures import limits
 from vbterrier.frames.ranking import places
 from vbterrier.kernels.tolerances import ROUNDING
-from vbterrier.report.captions import methods_of
+from vbterrier.report.captions import interval_methods
 from vbterrier.report.page.evaluated import row_tuples, wide_values
 from vbterrier.unjudged.estimated import EstimatedDistribution
 
@@ -134,9 +134,9 @@ def _pairs(comparison: Comparison, measure: str, most: int) -> Table:
     significant = int(frame["significant"].sum())
     caption = f"Differences of {measure}: {significant} of {len(frame)} significant"
     drawn = f", {one['n_resamples']:,} resamples, seed {one['seed']}" if one["n_resamples"] else ""
-    tested = f"{counted(one['n_qids'], 'topic')}; {one['test']}, {corrected_over(comparison.pairs)}"
+    tested = f"{count_range_text(one['n_qids'], 'topic')}; {one['test']}, {corrected_over(comparison.pairs)}"
     notes = (
-        f"{tested}; intervals: {methods_of(frame)}{drawn}.",
+        f"{tested}; intervals: {interval_methods(frame)}{drawn}.",
         "Effect: the mean difference divided by its standard deviation over topics.",
         "Won/lost/tied: numbers of topics from the point of view of a.",
         *[reduced] * bool(reduced),
@@ -255,7 +255,7 @@ def _rankings(numbers: ReportNumbers, rows: pd.DataFrame, depth: int, texts: dic
     if numbers.tops:
         judgments = next(iter(numbers.tops.values())).judgments
         topic = places(numbers.topics, judgments.topics)[items["topic"]]
-        docno = ids_of(pd.Series(ids[items["id"]], dtype=str), "documents")
+        docno = column_ids(pd.Series(ids[items["id"]], dtype=str), "documents")
         at = judgments.lookup.find_one(topic, docno)
         columns["grades"] = np.append(np.maximum(judgments.label, 0), -1)[at].tolist()
         chances = _chances(numbers, rows, len(items))
@@ -398,7 +398,7 @@ def matrix(numbers: ReportNumbers) -> Matrix:
     values = frame[frame["measure"] == first].drop_duplicates("name")
     names = list(values.sort_values("value", ascending=better(first) == "lower", kind="stable")["name"])
     names += [name for name in numbers.names if name not in names]
-    columns = {measure: _cells_of(numbers, frame[frame["measure"] == measure], measure) for measure in measures}
+    columns = {measure: _measure_cells(numbers, frame[frame["measure"] == measure], measure) for measure in measures}
     nothing = Cell("–", best=False, mark="", meaning="", intervals=[], bar="")
     counts = frame.groupby("name")["n_qids"].max().to_dict()
     missing = dict(row_tuples(numbers.scores.missing.astype({"name": str}), "name", "n_missing"))
@@ -413,23 +413,23 @@ def matrix(numbers: ReportNumbers) -> Matrix:
         rows.append(SystemRow(*about, counts.get(name, 0), missing.get(name, 0)))
     ratios = set(frame.loc[frame["method"].astype(str).str.endswith(_RATIO), "measure"])
     heads = [[_RATIO] * (one in ratios) + ["lower is better"] * (better(one) == "lower") for one in measures]
-    scales = [_scale_of(frame[frame["measure"] == measure]) for measure in measures]
+    scales = [_bar_scale(frame[frame["measure"] == measure]) for measure in measures]
     heads_of_measures = [
         # Safe: the axis contains only numbers.
         (measure, ", ".join(of), Markup(interval_axis(*scale)))  # noqa: S704
         for measure, of, scale in zip(measures, heads, scales, strict=True)
     ]
-    return Matrix(heads_of_measures, rows, list(_notes_of(numbers, frame, flags)))
+    return Matrix(heads_of_measures, rows, list(_matrix_notes(numbers, frame, flags)))
 
 
-def _scale_of(frame: pd.DataFrame) -> tuple[float, float]:
+def _bar_scale(frame: pd.DataFrame) -> tuple[float, float]:
     """The ends of the scale of a measure's bars."""
     return limits(frame[["value", "low", "high"]].astype(float).itertuples(index=False, name=None))
 
 
-def _cells_of(report: ReportNumbers, frame: pd.DataFrame, measure: str) -> dict[str, Cell]:
+def _measure_cells(report: ReportNumbers, frame: pd.DataFrame, measure: str) -> dict[str, Cell]:
     """The cells of a measure by system."""
-    scale = _scale_of(frame)
+    scale = _bar_scale(frame)
     marks = _marks(report, measure)
     direction = better(measure)
     values = frame.drop_duplicates("name").set_index("name")["value"]
@@ -466,7 +466,7 @@ def _marks(numbers: ReportNumbers, measure: str) -> dict[str, tuple[str, str]]:
     return {str(name): higher if diff > 0 else lower for name, diff in row_tuples(pairs, "name_a", "diff")}
 
 
-def _notes_of(numbers: ReportNumbers, frame: pd.DataFrame, flags: dict[str, str]) -> Iterator[str]:
+def _matrix_notes(numbers: ReportNumbers, frame: pd.DataFrame, flags: dict[str, str]) -> Iterator[str]:
     level = f"{100 * float(frame['level'].iloc[0]):g}%"
     for method, rows in frame[frame["method"] != "none"].groupby("method", sort=False):
         one = rows.iloc[0]

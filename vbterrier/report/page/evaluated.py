@@ -24,26 +24,26 @@ from vbterrier.evaluate.comparison import Comparison, compare
 from vbterrier.evaluate.coverage import coverage_report
 from vbterrier.evaluate.default_measures import DIAGNOSTIC, default_measures, is_diversity, is_named
 from vbterrier.evaluate.doctor import JudgmentNote, judgment_notes
-from vbterrier.evaluate.inputs import intents_and_tags, named_systems, split_runs, subtopics_of, target_of
+from vbterrier.evaluate.inputs import evaluation_target, intents_and_tags, named_systems, split_runs, subtopic_frame
 from vbterrier.evaluate.scores import Scores, score
 from vbterrier.execution.chunks import Work, measure_plan
 from vbterrier.execution.parallel import Workers
-from vbterrier.execution.streaming import first_ranks_of
+from vbterrier.execution.streaming import read_first_ranks
 from vbterrier.frames.columns import DOCUMENTS, QRELS
-from vbterrier.frames.contracts import flatten_qrels, frame_of, require, systems_of
+from vbterrier.frames.contracts import flatten_qrels, pandas_frame, require, system_items
 from vbterrier.frames.files.reading import evaluated_qrels, read_documents
 from vbterrier.frames.linked_pool import LinkedPool
-from vbterrier.frames.named import named
-from vbterrier.frames.pipelines import retrieved, topics_of
+from vbterrier.frames.named import named_frame
+from vbterrier.frames.pipelines import retrieved_runs, topics_frame
 from vbterrier.frames.ranking import Run, system_tables
 from vbterrier.frames.systems import ONE, named_once
 from vbterrier.measures.external import is_mean
-from vbterrier.measures.target import EvaluationTarget, Scoring, aligned, deepest
+from vbterrier.measures.target import EvaluationTarget, Scoring, align_topics, deepest
 from vbterrier.measures.text import distinct_measures, measures_from
 from vbterrier.measures.unjudged import UnjudgedMeasure, needs_model
 from vbterrier.settings import Data, Execution, Inference, Options
 from vbterrier.unjudged.model import DEPTH
-from vbterrier.unjudged.pool import Judgments, labels_of
+from vbterrier.unjudged.pool import Judgments, machine_labels
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -235,7 +235,7 @@ def wide_values(numbers: ReportNumbers, measure: str) -> pd.DataFrame:
     return wide.reindex(index=numbers.topics, columns=numbers.names)
 
 
-def inputs_of(
+def read_inputs(
     runs: Any, qrels: Any, measures: Any, *, content: ReportContent, data: Data, execution: Execution
 ) -> tuple[Inputs, list[ir_measures.Measure]]:
     """Read data given as paths, and return the requested measures, or those that the inputs support.
@@ -248,21 +248,23 @@ def inputs_of(
         raise ParameterError("links exclude intents and tags: entity runs are evaluated on the linked pool alone")
     if qrels is None and content.intents is None and content.links is None:
         raise ParameterError("nothing to evaluate against: wanted qrels, intents (with tags), or links")
-    systems = dict(systems_of(named_systems(runs)))
+    systems = dict(system_items(named_systems(runs)))
     if not systems:
         raise InputError("no runs; name at least one")
     intents, tags = intents_and_tags(content.intents, content.tags)
     if documents is not None:
         is_path = isinstance(documents, (str, os.PathLike))
-        documents = read_documents(documents) if is_path else frame_of(documents, "documents", DOCUMENTS)
+        documents = read_documents(documents) if is_path else pandas_frame(documents, "documents", DOCUMENTS)
         require(documents, ("docno", "text"), "documents")
     judged = None if qrels is None else _judgments(qrels)
-    intents = None if intents is None else named("intents", intents)
-    tags = None if tags is None else named("tags", tags)
-    subtopics = None if subtopics is None else subtopics_of(subtopics)
+    intents = None if intents is None else named_frame("intents", intents)
+    tags = None if tags is None else named_frame("tags", tags)
+    subtopics = None if subtopics is None else subtopic_frame(subtopics)
     pool = None if content.links is None else _linked_pool(content.links, judged)
     every = (
-        EvaluationTarget.of_links(pool) if pool is not None else target_of(judged, intents, tags, subtopics=subtopics)
+        EvaluationTarget.of_links(pool)
+        if pool is not None
+        else evaluation_target(judged, intents, tags, subtopics=subtopics)
     )
     inputs = Inputs(
         {},
@@ -271,7 +273,7 @@ def inputs_of(
         tags,
         pool,
         every,
-        {} if topics is None else _texts(topics_of(topics), "qid", "query"),
+        {} if topics is None else _texts(topics_frame(topics), "qid", "query"),
         labels,
         subtopics,
         {} if documents is None else _texts(documents, "docno", "text"),
@@ -280,13 +282,13 @@ def inputs_of(
     # The number of systems in a single file decides the measures; several files are read one by one.
     systems = split_runs(systems, data.system, reads=memory is None and len(systems) == 1)
     reported = inputs.measures(measures, len(systems))
-    systems = retrieved(systems, topics)
+    systems = retrieved_runs(systems, topics)
     in_chunks: dict[str, dict[str, pd.DataFrame]] = {}
     if memory is not None:
         if inputs.links is not None:
             raise ParameterError("memory=: entity runs of a linked pool are read whole; leave it out")
         work = Work("", measure_plan([*reported, *measures_from(f"Unjudged@{DEPTH}")]), inputs.target, duplicates)
-        in_chunks = first_ranks_of(systems, work, memory, Workers(), system=data.system, progress=progress)
+        in_chunks = read_first_ranks(systems, work, memory, Workers(), system=data.system, progress=progress)
     # The number of ranks that measures and notes read; none if they read whole rankings.
     depth = None
     with suppress(ParameterError):
@@ -316,7 +318,7 @@ def _cut_runs(
             if source_name not in in_chunks:
                 n_rows[name] = len(run)
             if depth is not None:
-                rows, starts, sizes = run.ordered(depth + 1)
+                rows, starts, sizes = run.ordered_rows(depth + 1)
                 # One row more, to detect a tie with the last one.
                 first = np.sort(rows[np.arange(len(rows)) - np.repeat(starts, sizes) <= depth])
                 if len(first) < len(run):
@@ -346,7 +348,7 @@ def _texts(frame: pd.DataFrame, key: str, column: str) -> dict[str, str]:
 
 
 def _judgments(qrels: Any) -> pd.DataFrame:
-    return evaluated_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels", QRELS)
+    return evaluated_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else pandas_frame(qrels, "qrels", QRELS)
 
 
 def _linked_pool(links: Any, qrels: Any) -> LinkedPool:
@@ -365,7 +367,7 @@ def _linked_pool(links: Any, qrels: Any) -> LinkedPool:
     return link_pool(documents.assign(score=-documents["rank"]), tags, _judgments(qrels))
 
 
-def evaluated(
+def evaluate_inputs(
     inputs: Inputs, measures: Sequence[ir_measures.Measure], options: ComparisonOptions, *, progress: bool = False
 ) -> ReportNumbers:
     """Evaluate and compare the runs; each warning is kept for the page and issued once."""
@@ -458,9 +460,9 @@ def _of_runs(
         evaluated_parts["comparison"] = compare(
             scores, measures=compared, baseline=options.baseline, inference=options.tests
         )
-    target, runs = aligned(inputs.target, inputs.runs, options.on_topics)
+    target, runs = align_topics(inputs.target, inputs.runs, options.on_topics)
     models = {} if scores.model is None else {"": scores.model}
-    evaluated_parts |= {"runs": runs, "labels": labels_of(machine)}
+    evaluated_parts |= {"runs": runs, "labels": machine_labels(machine)}
     evaluated_parts["ties"] = {name: run.top(cutoff).tied_share for name, run in runs.items()}
     scorings = {name: Scoring(target, run, deepest(measures), models) for name, run in runs.items()}
     if inputs.qrels is not None:

@@ -13,12 +13,12 @@ from vbterrier.evaluate.verdicts import (
     FLAGGED,
     NO_POWER,
     better,
-    counted,
+    count_range_text,
     means_sentence,
+    measure_from_name,
     name_list,
-    parsed,
     too_few,
-    verdict_of,
+    verdict_sentence,
 )
 from vbterrier.frames.answer import Caveat, text_key
 from vbterrier.frames.ranking import MAX_TIED_SHARE
@@ -61,7 +61,7 @@ def sentences(numbers: ReportNumbers) -> list[str]:
     }
     guessed = numbers.comparison.guessed
     ordered = [measure for measure in numbers.compared if measure not in guessed]
-    texts = [verdict_of(numbers.comparison, measure, few=few[measure]) for measure in ordered]
+    texts = [verdict_sentence(numbers.comparison, measure, few=few[measure]) for measure in ordered]
     if guessed:
         texts.append(f"By {name_list(guessed)}, {GUESSES}.")
     return texts + _disagreements(numbers.comparison, numbers.compared)
@@ -111,7 +111,7 @@ def _disagreements(result: Comparison, measures: Iterable[str]) -> list[str]:
         # The plain version of BNDCG@10 and ENDCG@10 is nDCG@10, that of BRBP(p=0.8) is RBP(p=0.8).
         bare = measure[1:].casefold()
         plain = next((other for other in measures if other.casefold() == bare), None)
-        if plain is not None and isinstance(parsed(measure), UnjudgedMeasure):
+        if plain is not None and isinstance(measure_from_name(measure), UnjudgedMeasure):
             texts += _disagreement(result, measure, plain)
     return texts
 
@@ -170,7 +170,8 @@ def caveats(numbers: ReportNumbers) -> list[Caveat]:
 def _families(numbers: ReportNumbers) -> Caveat:
     """The measures of unjudged documents on the page, their models, and fully judged runs that they change."""
     estimated, bootstrapped = (
-        [name for name in numbers.measures if isinstance(parsed(name), family)] for family in (Estimated, Bootstrapped)
+        [name for name in numbers.measures if isinstance(measure_from_name(name), family)]
+        for family in (Estimated, Bootstrapped)
     )
     texts = []
     if estimated:
@@ -227,7 +228,7 @@ def _unjudged_caveats(numbers: ReportNumbers) -> Iterator[Caveat]:
         )
     yield Caveat("Unjudged documents", statement, apart or shares[high] > UNJUDGED)
     whole = {name: int((top.unjudged_share() == 1).sum()) for name, top in numbers.tops.items()}
-    of = [f"{counted(n, 'topic')} of {printable(name)}" for name, n in whole.items() if n]
+    of = [f"{count_range_text(n, 'topic')} of {printable(name)}" for name, n in whole.items() if n]
     if of:
         effect = "depend on the model of unjudged documents alone"
         effect = effect if numbers.distributions else "are not evidence of quality"

@@ -10,12 +10,12 @@ import pandas as pd
 
 from vbterrier.errors import InputError
 from vbterrier.evaluate import verdicts
-from vbterrier.frames.contracts import frame_of, require
-from vbterrier.frames.ids import integers_of
+from vbterrier.frames.contracts import pandas_frame, require
+from vbterrier.frames.ids import column_integers
 from vbterrier.intents.calibration import CalibrationError
 from vbterrier.report import captions
 from vbterrier.report.plots import style
-from vbterrier.report.plots.elements import columns_of, few, limits_of, refuse
+from vbterrier.report.plots.elements import axis_limits, few, figure_columns, refuse
 
 if TYPE_CHECKING:
     from vbterrier.report.plots.style import Names
@@ -49,7 +49,7 @@ def reliability(bins: Any, *, method: Names = None, ax: Any = None, width: float
     >>> ax.texts[-1].get_text()
     'ECE 0.100; 2 bins, area: bin size (10 to 30); n = 40'
     """
-    frame = captions.only(_bins_of(bins), "method", method, "bins")
+    frame = captions.only(_calibration_bins(bins), "method", method, "bins")
     parts = [(str(name), part) for name, part in frame.groupby("method", sort=False)]
     with style.canvas(ax, width, None if parts else 0.5) as drawn:
         if not len(frame):
@@ -65,14 +65,14 @@ def reliability(bins: Any, *, method: Names = None, ax: Any = None, width: float
         if len(parts) > 1:
             error_text = ", ".join(f"{error} ({name})" for (name, _), error in zip(parts, errors, strict=True))
             style.legend(drawn, handles, [name for name, _ in parts], style.cell(drawn)[0] - 0.5)
-        n_bins, groups = verdicts.counted(frame.groupby("method").size(), "bin"), frame.groupby("method")["n"]
+        n_bins, groups = verdicts.count_range_text(frame.groupby("method").size(), "bin"), frame.groupby("method")["n"]
         sizes = f"{n_bins}, area: bin size ({frame['n'].min():,} to {frame['n'].max():,})"
-        n = "n = " + verdicts.counted(groups.sum(), "").rstrip(" s") + " for each method" * (len(parts) > 1)
+        n = "n = " + verdicts.count_range_text(groups.sum(), "").rstrip(" s") + " for each method" * (len(parts) > 1)
         style.caption(drawn, f"ECE {error_text}", sizes, n)
     return drawn
 
 
-def _bins_of(bins: Any) -> pd.DataFrame:
+def _calibration_bins(bins: Any) -> pd.DataFrame:
     """Filled bins of one or more methods."""
     if not isinstance(bins, Mapping):
         return _checked_calibration(bins, "bins")
@@ -87,9 +87,9 @@ def _bins_of(bins: Any) -> pd.DataFrame:
 
 def _checked_calibration(bins: Any, what: str) -> pd.DataFrame:
     """Validate bins and return the filled ones, columns method, n, predicted, observed."""
-    frame = frame_of(bins.bins if isinstance(bins, CalibrationError) else bins, what)
+    frame = pandas_frame(bins.bins if isinstance(bins, CalibrationError) else bins, what)
     require(frame, ("predicted", "observed", "n"), what)
-    n = integers_of(frame["n"], f"{what} column 'n'")
+    n = column_integers(frame["n"], f"{what} column 'n'")
     filled = pd.DataFrame({"method": frame["method"].astype(str) if "method" in frame.columns else "", "n": n})
     for column in ("predicted", "observed"):
         filled[column] = captions.reals(frame[column], f"{what} column {column!r}")
@@ -144,7 +144,7 @@ def interval_coverage(
     >>> " ".join(ax.texts[-1].get_text().split())
     'mean deviation 7.5 points; bars: intervals of the observed share; n = 150'
     """
-    table = frame_of(coverage, "coverage")
+    table = pandas_frame(coverage, "coverage")
     if "topics" in table.columns:
         table = captions.only(table, "topics", topics, "coverage")
     frame = captions.only(_checked_coverage(table), "estimator", estimator, "coverage")
@@ -153,9 +153,9 @@ def interval_coverage(
     with style.canvas(ax, width, min(0.7 * width, 3.5) if parts else 0.5) as drawn:
         if not parts:
             return style.nothing(drawn, "coverage")
-        limits, space = limits_of(frame[["level"]], 0.1), style.cell(drawn)[0] - 0.5
+        limits, space = axis_limits(frame[["level"]], 0.1), style.cell(drawn)[0] - 0.5
         drawn.plot(limits, limits, color=style.MUTED, linewidth=0.6, linestyle=(0, (4, 3)), zorder=1)
-        drawn.set(xlim=limits, ylim=limits_of(frame[list(_SHARES)]))
+        drawn.set(xlim=limits, ylim=axis_limits(frame[list(_SHARES)]))
         inch = (limits[1] - limits[0]) / space
         gaps = np.diff(np.unique(frame["level"]))
         # Bars of one level are closer to each other than to those of the next.
@@ -181,14 +181,14 @@ def interval_coverage(
             deviation_text = ", ".join(f"{one} ({name})" for one, (name, _) in zip(off, parts, strict=True))
             style.legend(drawn, handles, [name for name, _ in parts], space)
         bars = "bars: intervals of the observed share" if frame["covered_low"].notna().any() else ""
-        n = "n = " + verdicts.counted(frame["n"], "").rstrip(" s")
+        n = "n = " + verdicts.count_range_text(frame["n"], "").rstrip(" s")
         style.caption(drawn, f"mean deviation {deviation_text} points", bars, n)
     return drawn
 
 
 def _checked_coverage(coverage: pd.DataFrame) -> pd.DataFrame:
     """Validate coverage and return the rows with intervals, columns estimator, n and shares."""
-    frame = columns_of(coverage, "coverage", texts=("estimator",), reals=_SHARES, wholes=("n",))
+    frame = figure_columns(coverage, "coverage", texts=("estimator",), reals=_SHARES, wholes=("n",))
     frame = frame[frame["n"] > 0].reset_index(drop=True)
     level, share, low, high = (frame[column] for column in _SHARES)
     checks = [

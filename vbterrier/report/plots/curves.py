@@ -9,7 +9,7 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, choice, examples, excerpt, warn
 from vbterrier.evaluate import verdicts
-from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.contracts import pandas_frame, require
 from vbterrier.measures.intents import VB
 from vbterrier.report import captions
 from vbterrier.report.plots import elements, style
@@ -66,8 +66,8 @@ def curve(
         if not len(frame):
             return style.nothing(drawn, "scores")
         points = _points(frame, x, measure)
-        measures = _dashed(points)
-        coloured, rest = elements.chosen(points, highlight)
+        measures = _dashed_measures(points)
+        coloured, rest = elements.split_by_highlight(points, highlight)
         if (points[["value", "low"]] < 0).any(axis=None):
             drawn.axhline(0, color=style.INK, linewidth=0.6, zorder=1)
         elements.draw(drawn, points, measures, coloured)
@@ -82,7 +82,7 @@ def curve(
             texts = [f"{text}@k" for text in texts]
         else:
             texts = [text.replace("(", "(α,", 1) if "(" in text else text.replace("VB", "VB(α)", 1) for text in texts]
-        drawn.set_ylabel(style.fitted(texts[0] if len(measures) == 1 else "score", 1.6))
+        drawn.set_ylabel(style.fitted_text(texts[0] if len(measures) == 1 else "score", 1.6))
         elements.explain(drawn, coloured, len(rest), texts)
         bare, picked = points["low"].isna().all(), elements.choice_caption(rest, highlight)
         missing = "no intervals" if bare else captions.absent(points["value"], points["low"], "no band")
@@ -90,7 +90,7 @@ def curve(
     return drawn
 
 
-def _dashed(points: pd.DataFrame) -> list[str]:
+def _dashed_measures(points: pd.DataFrame) -> list[str]:
     """Measures, each with its own dashes."""
     measures, most = list(points["line"].unique()), len(style.DASHES)
     if len(measures) > most:
@@ -102,9 +102,9 @@ def _dashed(points: pd.DataFrame) -> list[str]:
 
 def _rows(scores: Any, method: str | None) -> pd.DataFrame:
     """One row for each system and measure: a C frame with one method, or means of a V frame without intervals."""
-    frame = frame_of(scores, "scores")
+    frame = pandas_frame(scores, "scores")
     if "qid" not in frame.columns:
-        kept = captions.only(captions.intervals_of(frame), "method", method, "intervals")
+        kept = captions.only(captions.valid_intervals(frame), "method", method, "intervals")
         return kept.drop_duplicates(["name", "measure"])
     require(frame, ("name", "qid", "measure", "value"), "values")
     twice = frame.duplicated(["name", "qid", "measure"])
@@ -140,7 +140,7 @@ def _points(frame: pd.DataFrame, x: str, selection: str | Sequence[str] | None) 
 
 def _axis_position(text: str, x: str) -> tuple[float, str, bool]:
     """Position of a measure on the axis (NaN: none), its line, and True unless it is ES on a line of VB."""
-    measure, param = verdicts.parsed(text), AXES[x][0]
+    measure, param = verdicts.measure_from_name(text), AXES[x][0]
     name = getattr(measure, "NAME", "")
     if measure is None or (x == "alpha" and name not in ("VB", "ES")):
         return float("nan"), text, False
@@ -186,7 +186,7 @@ def sensitivity(
     >>> [text.get_text() for text in sensitivity(table).get_xticklabels()]
     ['0.5', '1']
     """
-    frame = frame_of(table, "table")
+    frame = pandas_frame(table, "table")
     columns = ["name", "measure", "parameter", "setting", "reference", "value", "n_qids"]
     require(frame, columns, "table")
     named = frame[columns].assign(measure=captions.texts(frame["measure"], "table column 'measure'"))
@@ -198,8 +198,8 @@ def sensitivity(
         places["block"] = places["parameter"].ne(places["parameter"].shift()).cumsum() - 1
         places["at"] = np.arange(len(places)) + 0.8 * places["block"]
         points = frame.merge(places).rename(columns={"measure": "line"}).assign(low=np.nan, high=np.nan)
-        lines = _dashed(points)
-        coloured, rest = elements.chosen(points, highlight)
+        lines = _dashed_measures(points)
+        coloured, rest = elements.split_by_highlight(points, highlight)
         for _, part in points.groupby("block"):
             elements.draw(drawn, part, lines, coloured)
         reference_points = points[points["reference"] & points["name"].isin(coloured)]
@@ -229,9 +229,9 @@ def sensitivity(
         below = 72 * max(style.text_width(text, style.SMALL) for text in texts) + 6
         drawn.tick_params(axis="x", which="minor", length=0, pad=below, labelsize=style.SIZE, labelcolor=style.INK)
         names, data = captions.short(lines)
-        drawn.set_ylabel(style.fitted(names[0] if len(names) == 1 else "score", 1.6))
+        drawn.set_ylabel(style.fitted_text(names[0] if len(names) == 1 else "score", 1.6))
         elements.explain(drawn, coloured, len(rest), names)
         descriptions = [SETTINGS[name][1] for name in parameters if name in SETTINGS]
-        means = f"means of {verdicts.counted(frame['n_qids'], 'topic')}; {', '.join(descriptions)}"
+        means = f"means of {verdicts.count_range_text(frame['n_qids'], 'topic')}; {', '.join(descriptions)}"
         style.caption(drawn, means, "white marks: intents as given", data)
     return drawn

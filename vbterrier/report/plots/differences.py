@@ -10,7 +10,7 @@ import pandas as pd
 from vbterrier.errors import InputError, ParameterError, examples, excerpt, nearest
 from vbterrier.evaluate import verdicts
 from vbterrier.evaluate.comparison import Comparison
-from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.contracts import pandas_frame, require
 from vbterrier.frames.notebook import CORRECTIONS
 from vbterrier.kernels.tolerances import PROBABILITY_ROUNDING
 from vbterrier.report import captions
@@ -102,8 +102,8 @@ def differences(
         label, other = f"difference in {shown[0] if len(shown) == 1 else 'score'}", ""
         if not elements.varies(rows["name_b"]):
             label += " from "
-            other = style.fitted(rows["name_b"].iloc[0], space - style.text_width(label, style.SIZE))
-        drawn.set_xlabel(style.fitted(label, space) + other)
+            other = style.fitted_text(rows["name_b"].iloc[0], space - style.text_width(label, style.SIZE))
+        drawn.set_xlabel(style.fitted_text(label, space) + other)
         if len(parts) > 1:
             elements.legend_from_left(drawn, marks, shown, space, taken)
         style.caption(drawn, *_caption_parts(frame), data)
@@ -133,10 +133,10 @@ def _in_one_direction(frame: pd.DataFrame, baseline: str | None) -> pd.DataFrame
 
 def _flagged_pairs(pairs: Any) -> pd.DataFrame:
     """Validate a P frame and add the columns flagged and significant."""
-    table = frame_of(pairs.pairs if isinstance(pairs, Comparison) else pairs, "pairs")
+    table = pandas_frame(pairs.pairs if isinstance(pairs, Comparison) else pairs, "pairs")
     texts, reals = ("name_a", "name_b", "measure", "test", "correction", "method"), ("diff", "low", "high")
     wholes = ("n_qids", "n_resamples", "seed")
-    frame = elements.columns_of(table, "pairs", texts=texts, reals=(*reals, "p_adjusted", "level"), wholes=wholes)
+    frame = elements.figure_columns(table, "pairs", texts=texts, reals=(*reals, "p_adjusted", "level"), wholes=wholes)
     # Intervals without a limit cannot be drawn.
     endless = np.isinf(frame["low"]) | np.isinf(frame["high"])
     frame = frame.assign(low=frame["low"].mask(endless), high=frame["high"].mask(endless))
@@ -183,8 +183,8 @@ def _caption_parts(frame: pd.DataFrame) -> list[str]:
     ]
     drawn = [f"{n:,} resamples, seed {seed}" for n, seed in elements.kinds(frame, "n_resamples", "seed") if n]
     return [
-        verdicts.counted(frame["n_qids"], "topic"),
-        f"filled: significant ({sure} of {verdicts.counted(len(frame), 'pair')}; {' and '.join(tests)})",
+        verdicts.count_range_text(frame["n_qids"], "topic"),
+        f"filled: significant ({sure} of {verdicts.count_range_text(len(frame), 'pair')}; {' and '.join(tests)})",
         " and ".join(ways) or "no intervals",
         " and ".join(drawn),
         f"{_FLAGGED} a system that retrieved nothing for most topics ({flagged})" if flagged else "",
@@ -238,14 +238,14 @@ def beats_matrix(pairs: Any, *, ax: Any = None, width: float = style.COLUMN) -> 
         style.legend(drawn, handles, [f"{100 * share:g}%" for share in shown], space)
         lost = int(np.isnan(prob).sum() - n) // 2
         missing = f"grey: no probability ({lost} of {n * (n - 1) // 2} pairs)" if lost else ""
-        notes = "probability that the row's system beats the column's", verdicts.counted(n, "system"), missing
-        style.caption(drawn, *notes, captions.origin(frame_of(pairs, "pairs")))
+        notes = "probability that the row's system beats the column's", verdicts.count_range_text(n, "system"), missing
+        style.caption(drawn, *notes, captions.origin(pandas_frame(pairs, "pairs")))
     return drawn
 
 
 def _matrix(pairs: Any) -> tuple[list[str], Floats]:
     """Systems, and the probabilities that row beats column (NaN if unknown), highest mean first, unknown last."""
-    frame = frame_of(pairs, "pairs")
+    frame = pandas_frame(pairs, "pairs")
     require(frame, ("name_a", "name_b", "p_a_beats_b"), "pairs")
     one, other = (captions.texts(frame[column], f"pairs column {column!r}") for column in ("name_a", "name_b"))
     prob = captions.reals(frame["p_a_beats_b"], "pairs column 'p_a_beats_b'")

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, examples
-from vbterrier.frames.contracts import frame_of, require
-from vbterrier.frames.ids import integers_of
-from vbterrier.frames.notebook import counted
+from vbterrier.frames.contracts import pandas_frame, require
+from vbterrier.frames.ids import column_integers
+from vbterrier.frames.notebook import count_text
 from vbterrier.kernels.tolerances import REPLICA_ROUNDING
 from vbterrier.report import captions
 from vbterrier.report.plots import style
@@ -45,7 +45,7 @@ def few(frame: pd.DataFrame, column: str) -> list[tuple[str, pd.DataFrame]]:
     return parts
 
 
-def limits_of(numbers: pd.DataFrame, beyond: float = 0.04) -> tuple[float, float]:
+def axis_limits(numbers: pd.DataFrame, beyond: float = 0.04) -> tuple[float, float]:
     """Limits of an axis: the range of the numbers and a margin."""
     least, most = float(np.nanmin(numbers.to_numpy())), float(np.nanmax(numbers.to_numpy()))
     margin = beyond * (most - least) or 0.05
@@ -69,13 +69,13 @@ def kinds(frame: pd.DataFrame, *columns: str) -> list[Any]:
     return groups
 
 
-def columns_of(
+def figure_columns(
     data: Any, what: str, *, texts: Sequence[str] = (), reals: Sequence[str] = (), wholes: Sequence[str] = ()
 ) -> pd.DataFrame:
     """Return the columns that a figure draws, with validated types and rows numbered from 0."""
-    frame = frame_of(data, what)
+    frame = pandas_frame(data, what)
     require(frame, (*texts, *reals, *wholes), what)
-    read = [(texts, captions.texts), (reals, captions.reals), (wholes, integers_of)]
+    read = [(texts, captions.texts), (reals, captions.reals), (wholes, column_integers)]
     return pd.DataFrame({name: of(frame[name], f"{what} column {name!r}") for names, of in read for name in names})
 
 
@@ -180,7 +180,7 @@ def highlighted_names(names: list[Any], highlight: Sequence[str] | None, what: s
     return list(highlight)
 
 
-def chosen(points: pd.DataFrame, highlight: Sequence[str] | None) -> tuple[list[Any], list[Any]]:
+def split_by_highlight(points: pd.DataFrame, highlight: Sequence[str] | None) -> tuple[list[Any], list[Any]]:
     """Return the systems to colour, by default the seven highest at the end of the first line, and the rest."""
     names = list(points["name"].unique())
     coloured = highlighted_names(names, highlight, "systems of the scores")
@@ -231,7 +231,7 @@ def explain(ax: Any, coloured: Sequence[Any], n_others: int, lines: Sequence[str
     names = list(coloured)
     if n_others:
         handles.append(Line2D([], [], color=style.MUTED, linewidth=0.5))
-        names.append(counted(n_others, "other"))
+        names.append(count_text(n_others, "other"))
     if len(lines) > 1:
         handles += [Line2D([], [], color=style.INK, linestyle=style.DASHES[at]) for at in range(len(lines))]
         names += lines

@@ -9,9 +9,9 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, examples, excerpt, nearest
 from vbterrier.evaluate import verdicts
-from vbterrier.frames.notebook import counted
+from vbterrier.frames.notebook import count_text
 from vbterrier.report.plots import style
-from vbterrier.report.plots.elements import columns_of, highlighted_names, limits_of
+from vbterrier.report.plots.elements import axis_limits, figure_columns, highlighted_names
 from vbterrier.stats.frontier import pearson_interval, undominated_mask
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _FEW = 4
 
 def run_means(values: Any, x: str, y: str) -> tuple[pd.DataFrame, int, int]:
     """One row for each run: name, x, y, on_front; the number of topics, and of those left out."""
-    frame = columns_of(values, "values", texts=("name", "qid", "measure"), reals=("value",))
+    frame = figure_columns(values, "values", texts=("name", "qid", "measure"), reals=("value",))
     if not len(frame):
         return pd.DataFrame({"name": [], "x": [], "y": [], "on_front": []}), 0, 0
     needed = list(dict.fromkeys(source for measure in (x, y) for source in _sources(measure)))
@@ -152,14 +152,16 @@ def coverage_discrimination(
         if rest:
             handles.append(_draw(drawn, runs[~runs["series"].isin(series)], None, len(runs)))
         starred = _star(drawn, runs, oracle)
-        fitted = _fit(drawn, runs) if line else ""
+        fitted = _draw_regression_line(drawn, runs) if line else ""
         space = style.cell(drawn)[0] - 0.5
-        drawn.set_xlabel(style.fitted(x, space))
-        drawn.set_ylabel(style.fitted(y, 2.0))
+        drawn.set_xlabel(style.fitted_text(x, space))
+        drawn.set_ylabel(style.fitted_text(y, 2.0))
         if handles:
-            style.legend(drawn, handles, [*series, *([counted(rest, "other")] if rest else [])], space)
+            style.legend(drawn, handles, [*series, *([count_text(rest, "other")] if rest else [])], space)
         best = f"filled, on the line: Pareto frontier ({len(front)} of {len(runs)} runs)"
-        means = f"points: means over {verdicts.counted(n_topics, 'topic')}" + (f" ({n_lost} undefined)" * bool(n_lost))
+        means = f"points: means over {verdicts.count_range_text(n_topics, 'topic')}" + (
+            f" ({n_lost} undefined)" * bool(n_lost)
+        )
         style.caption(
             drawn, means, starred, best, reference_note, infinite, _correlation_text(runs, x, y), fitted, shaded
         )
@@ -194,11 +196,11 @@ def _place(ax: Any, runs: pd.DataFrame, x: str, y: str, target: tuple[float, flo
         numbers = numbers if len(numbers) else np.ones(1)
         if measure.startswith("DiscRatio") and numbers.max() > _WIDE * numbers.min() > 0:
             in_factors(ax, axis)
-            low, high = limits_of(pd.DataFrame({"log": np.log([*numbers, 1.0])}), 0.08)
+            low, high = axis_limits(pd.DataFrame({"log": np.log([*numbers, 1.0])}), 0.08)
             getattr(ax, f"set_{axis}lim")(np.exp(low), np.exp(high))
             continue
         beyond = [] if np.isnan(limit) else [limit]
-        getattr(ax, f"set_{axis}lim")(*limits_of(pd.DataFrame({"at": [*numbers, *beyond]}), 0.08))
+        getattr(ax, f"set_{axis}lim")(*axis_limits(pd.DataFrame({"at": [*numbers, *beyond]}), 0.08))
         ax.locator_params(axis=axis, nbins=6)
 
 
@@ -226,7 +228,7 @@ def _star(ax: Any, runs: pd.DataFrame, oracle: str | None) -> str:
     return f"star: {oracle}"
 
 
-def _fit(ax: Any, runs: pd.DataFrame) -> str:
+def _draw_regression_line(ax: Any, runs: pd.DataFrame) -> str:
     """Draw the least-squares line; returns a part of the caption."""
     from scipy import stats
 

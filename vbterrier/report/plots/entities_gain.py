@@ -9,13 +9,13 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, excerpt
 from vbterrier.evaluate import verdicts
-from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.contracts import pandas_frame, require
 from vbterrier.frames.entity_coverage import ABSENT, BAIT, SIGNAL
 from vbterrier.kernels.coverage import CLASSES
 from vbterrier.report import captions
 from vbterrier.report.plots import style
 from vbterrier.report.plots.curves import curve
-from vbterrier.report.plots.elements import beside_rows, columns_of, legend_from_left, limits_of, round_up, varies
+from vbterrier.report.plots.elements import axis_limits, beside_rows, figure_columns, legend_from_left, round_up, varies
 from vbterrier.report.plots.entities import in_factors
 from vbterrier.stats.breakpoints import Breakpoint
 from vbterrier.stats.regression import coverage_strata, numeric_columns
@@ -78,11 +78,11 @@ def coverage_by_k(
     >>> ax.get_ylabel()
     'DiscRatio@k'
     """
-    table = frame_of(intervals, "intervals")
+    table = pandas_frame(intervals, "intervals")
     require(table, captions.INTERVALS, "intervals")
     measure_names = ("DiscRatio",) if ratio else ("RelCov", "NonRelCov")
     # Reports of several k repeat the measures without k, which are not drawn.
-    kept = captions.intervals_of(table[[_bare_name(text) in measure_names for text in table["measure"]]])
+    kept = captions.valid_intervals(table[[_bare_name(text) in measure_names for text in table["measure"]]])
     # The first wanted measure gets a solid line, the second a dashed one.
     order = kept["measure"].map(lambda text: measure_names.index(_bare_name(text)))
     kept = kept.iloc[np.argsort(order.to_numpy(), kind="stable")]
@@ -165,25 +165,26 @@ def gain_by_coverage(
                     drawn.fill_between(ends, low, high, color=_MEANS, alpha=0.18, linewidth=0, zorder=2)
             handles.append(Line2D([], [], color=_MEANS, linewidth=1.8))
             names.append(f"mean of {'tertile' if n_strata == 3 else 'stratum'}")  # noqa: PLR2004 - the word for 3
-            notes = [f"means of {verdicts.counted(means['n_qids'], 'topic')}, {100 * level:g}% intervals: Student's t"]
+            topics = verdicts.count_range_text(means["n_qids"], "topic")
+            notes = [f"means of {topics}, {100 * level:g}% intervals: Student's t"]
         if at is not None and not np.isnan(at.value):
             if not np.isnan(at.low):
                 drawn.axvspan(at.low, at.high, color=_BREAK, alpha=0.1, linewidth=0, zorder=0)
             handles.append(drawn.axvline(at.value, color=_BREAK, linewidth=1.0, linestyle=(0, (4, 1.5)), zorder=4))
             names.append("breakpoint")
-        drawn.set_xlim(*limits_of(pd.DataFrame({"x": x})))
+        drawn.set_xlim(*axis_limits(pd.DataFrame({"x": x})))
         drawn.locator_params(nbins=6)
         space = style.cell(drawn)[0] - 0.5
-        drawn.set_xlabel(style.fitted(coverage, space))
-        drawn.set_ylabel(style.fitted(gain, 2.0))
+        drawn.set_xlabel(style.fitted_text(coverage, space))
+        drawn.set_ylabel(style.fitted_text(gain, 2.0))
         style.legend(drawn, handles, names, space)
         lost = int((~defined).sum())
-        topics = verdicts.counted(len(x), "topic") + f" ({lost} without coverage)" * bool(lost)
-        style.caption(drawn, f"{topics}, mean gain {y.mean():+.3f}", *notes, _broken(at))
+        topics = verdicts.count_range_text(len(x), "topic") + f" ({lost} without coverage)" * bool(lost)
+        style.caption(drawn, f"{topics}, mean gain {y.mean():+.3f}", *notes, _breakpoint_text(at))
     return drawn
 
 
-def _broken(at: Breakpoint | None) -> str:
+def _breakpoint_text(at: Breakpoint | None) -> str:
     """Part of the caption about the breakpoint."""
     if at is None:
         return ""
@@ -231,7 +232,7 @@ def oer_distributions(
     """
     if step is not None and not step > 0:
         raise ParameterError(f"step={excerpt(step)}: wanted a width above 0, or None")
-    frame = _valid_classes(frame_of(selected, "selected"))
+    frame = _valid_classes(pandas_frame(selected, "selected"))
     frame = captions.only(frame, "name", runs, "selected")
     names = list(dict.fromkeys(runs)) if runs is not None else list(frame["name"].unique())
     defined = frame.dropna(subset=["oer"])
@@ -270,9 +271,9 @@ def oer_distributions(
         shared = {name: frame[name].iloc[0] for name in _SETTINGS if name in frame.columns and not varies(frame[name])}
         style.caption(
             drawn,
-            verdicts.counted(defined.groupby("name").size().reindex(names, fill_value=0), "entity")
+            verdicts.count_range_text(defined.groupby("name").size().reindex(names, fill_value=0), "entity")
             + " for each run" * several,
-            verdicts.counted(defined["qid"].nunique(), "topic"),
+            verdicts.count_range_text(defined["qid"].nunique(), "topic"),
             ", ".join(_SETTINGS[name].format(f"{value:g}") for name, value in shared.items()),
             f"bars: shares in steps of {edges[1] - edges[0]:.3g}" + ", scaled to the highest bar of each run" * several,
             f"not drawn, no OER for their topics: {lost:,}" if lost else "",
@@ -281,7 +282,7 @@ def oer_distributions(
 
 
 def _valid_classes(selected: pd.DataFrame) -> pd.DataFrame:
-    frame = columns_of(selected, "selected", texts=("name", "qid", "signal"), reals=("oer",))
+    frame = figure_columns(selected, "selected", texts=("name", "qid", "signal"), reals=("oer",))
     frame = frame.join(selected[[name for name in _SETTINGS if name in selected.columns]].reset_index(drop=True))
     odd = ~frame["signal"].isin(_LOOK) & frame["oer"].notna()
     if odd.any():

@@ -9,12 +9,12 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, examples
 from vbterrier.evaluate import verdicts
-from vbterrier.frames.contracts import frame_of, require
-from vbterrier.frames.ids import integers_of
+from vbterrier.frames.contracts import pandas_frame, require
+from vbterrier.frames.ids import column_integers
 from vbterrier.kernels.tolerances import REPLICA_ROUNDING
 from vbterrier.report import captions
 from vbterrier.report.plots import style
-from vbterrier.report.plots.elements import few, limits_of, points_in_rows
+from vbterrier.report.plots.elements import axis_limits, few, points_in_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,7 +62,7 @@ def forest(
     >>> [label.get_text() for label in ax.get_yticklabels()], ax.get_xlabel()
     (['bm25', 'dense'], 'VB@10')
     """
-    frame = captions.only(captions.intervals_of(intervals), "measure", measure, "intervals")
+    frame = captions.only(captions.valid_intervals(intervals), "measure", measure, "intervals")
     frame = captions.only(frame, "method", method, "intervals")
     series = [part for _, part in frame.groupby(["measure", "method"], sort=False)]
     if len(series) > _MOST:
@@ -85,7 +85,7 @@ def forest(
         row = row if ax is None else max(down - 0.7, 0.3) / len(names)
         taken = style.row_labels(drawn, names, row, 0.42 * across)
         texts, data = captions.short([str(part["measure"].iloc[0]) for part in series])
-        if any(getattr(verdicts.parsed(text), "NAME", "") == "VB" for text in texts):
+        if any(getattr(verdicts.measure_from_name(text), "NAME", "") == "VB" for text in texts):
             drawn.axvline(0, color=style.INK, linewidth=0.6, zorder=1)
         for value in (rules or {}).values():
             drawn.axvline(value, color=style.INK, linewidth=0.6, linestyle=":", zorder=1)
@@ -98,7 +98,7 @@ def forest(
         drawn.spines["left"].set_visible(False)
         space = across - taken - 0.15
         drawn.locator_params(axis="x", nbins=int(np.clip(space / 0.4, 2, 8)))
-        drawn.set_xlabel(style.fitted(texts[0] if len(set(texts)) == 1 else "score", space))
+        drawn.set_xlabel(style.fitted_text(texts[0] if len(set(texts)) == 1 else "score", space))
         if len(series) > 1:
             # The method if a measure has several; for a single measure, the methods only.
             methods, n_measures = [str(part["method"].iloc[0]) for part in series], len(set(texts))
@@ -153,7 +153,7 @@ def estimate_against_truth(
     with style.canvas(ax, width, None if any(map(len, points)) else 0.5) as drawn:
         if not any(map(len, points)):
             return style.nothing(drawn, "estimates")
-        limits = limits_of(frame[["truth", "estimate", "low", "high"]])
+        limits = axis_limits(frame[["truth", "estimate", "low", "high"]])
         drawn.plot(limits, limits, color=style.MUTED, linewidth=0.6, linestyle=(0, (4, 3)), zorder=1)
         handles = [_draw_estimates(drawn, part, place, sum(map(len, points))) for place, part in enumerate(points)]
         # In a wider cell, a square is at the left, where the caption begins.
@@ -171,9 +171,13 @@ def estimate_against_truth(
             drawn,
             *error_notes,
             "hollow: truth not covered" if any(_misses(part).any() for part in points) else "",
-            f"n = {verdicts.counted(sizes, 'run-topic')}"
+            f"n = {verdicts.count_range_text(sizes, 'run-topic')}"
             + (" each" if len(points) > 1 else "")
-            + (f", {verdicts.counted(judged, '').rstrip(' s')} without unjudged documents" if judged.any() else ""),
+            + (
+                f", {verdicts.count_range_text(judged, '').rstrip(' s')} without unjudged documents"
+                if judged.any()
+                else ""
+            ),
             f"without truth or estimate: {lost:,}" if lost else "",
         )
     return drawn
@@ -187,7 +191,7 @@ def _complete_estimates(estimates: pd.DataFrame) -> pd.DataFrame:
         there = column in estimates.columns
         frame[column] = captions.reals(estimates[column], f"estimates column {column!r}") if there else np.nan
     there = "n_unjudged" in estimates.columns
-    frame["n_unjudged"] = integers_of(estimates["n_unjudged"], "estimates column 'n_unjudged'") if there else -1
+    frame["n_unjudged"] = column_integers(estimates["n_unjudged"], "estimates column 'n_unjudged'") if there else -1
     bad = (frame["low"].isna() != frame["high"].isna()) | (frame["low"] > frame["high"])
     if bad.any():
         row = int(np.argmax(bad))
@@ -201,10 +205,10 @@ def _complete_estimates(estimates: pd.DataFrame) -> pd.DataFrame:
 
 def _with_intervals(estimates: Any, intervals: Any, level: float) -> pd.DataFrame:
     """Estimates, with the intervals of one level if these are in a separate frame."""
-    frame = frame_of(estimates, "estimates")
+    frame = pandas_frame(estimates, "estimates")
     if intervals is None:
         return frame
-    ends = frame_of(intervals, "intervals")
+    ends = pandas_frame(intervals, "intervals")
     keys = [key for key in ("simulation", "name", "qid", "estimator") if key in frame.columns or key != "simulation"]
     require(frame, keys, "estimates")
     require(ends, (*keys, "level", "low", "high"), "intervals")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vbterrier.errors import DegenerateWarning, ParameterError, choice, examples, excerpt
-from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.contracts import pandas_frame, require
 from vbterrier.frames.ranking import Run
 from vbterrier.intents.coverage import Coverage, Intents, Tags, cover
 from vbterrier.intents.sources import from_run
@@ -79,7 +79,7 @@ def coverage_map(
         if not isinstance(number, int) or number < 1:
             raise ParameterError(f"{name}={excerpt(number)}: wanted a whole number of at least 1")
     choice("order", order, ORDERS)
-    frame, ranking = frame_of(intents, "intents"), Run(run)
+    frame, ranking = pandas_frame(intents, "intents"), Run(run)
     require(frame, ("qid", "entity_id", "prob"), "intents")
     if not len(frame):
         with style.canvas(ax, width, 0.5) as drawn:
@@ -91,7 +91,7 @@ def coverage_map(
         warnings.filterwarnings("ignore", ".* places are tied", DegenerateWarning)
         coverage = cover(ranking, Intents(frame), run_tags, None)
     success = coverage.success(coverage.gain(cutoff, "binary"))
-    chosen = _chosen(coverage, success, qids, order)[:n_topics]
+    chosen = _query_order(coverage, success, qids, order)[:n_topics]
     prob, rank = (table[chosen, :n_intents] for table in _tables(coverage))
     shown = int((~np.isnan(prob)).any(axis=0).sum())
     prob, rank = prob[:, :shown], rank[:, :shown]
@@ -120,7 +120,7 @@ def coverage_map(
     return drawn
 
 
-def _chosen(coverage: Coverage, success: Floats, qids: Sequence[str] | None, order: str) -> Ints:
+def _query_order(coverage: Coverage, success: Floats, qids: Sequence[str] | None, order: str) -> Ints:
     """Positions of the queries to draw, from top to bottom."""
     topics = coverage.intents.topics
     if qids is None:

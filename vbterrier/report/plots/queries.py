@@ -12,7 +12,7 @@ from vbterrier.errors import InputError, ParameterError, examples, number
 from vbterrier.evaluate import verdicts
 from vbterrier.report import captions
 from vbterrier.report.plots import elements, style
-from vbterrier.report.plots.elements import band_checks, columns_of, few, kinds, refuse, varies
+from vbterrier.report.plots.elements import band_checks, few, figure_columns, kinds, refuse, varies
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,7 +59,7 @@ def score_by_size(
     ('number of queries', 'F1')
     """
     texts, reals = ("name", "measure", "order"), ("mean", "low", "high", "level")
-    frame = columns_of(scores, "scores", texts=texts, reals=reals, wholes=("n_qids", "n_subsets", "seed"))
+    frame = figure_columns(scores, "scores", texts=texts, reals=reals, wholes=("n_qids", "n_subsets", "seed"))
     keys = ("name", "measure", "order", "n_qids")
     refuse(frame, "scores", (*keys, "mean", "low", "high"), band_checks(frame, "mean", keys))
     frame = captions.only(captions.only(frame, "measure", measure, "scores"), "order", order, "scores")
@@ -67,13 +67,13 @@ def score_by_size(
         if not len(frame):
             return style.nothing(drawn, "scores")
         points, dashed = _with_lines(frame.assign(at=frame["n_qids"], value=frame["mean"]), "measure")
-        coloured, rest = elements.chosen(points, highlight)
+        coloured, rest = elements.split_by_highlight(points, highlight)
         elements.draw(drawn, points, dashed, coloured)
         elements.size_axis(drawn, points["at"], grows=elements.grow(points["at"]))
         shown, data = captions.short(list(frame["measure"].unique()))
-        drawn.set_ylabel(style.fitted(shown[0] if len(shown) == 1 else "score", 1.6))
+        drawn.set_ylabel(style.fitted_text(shown[0] if len(shown) == 1 else "score", 1.6))
         elements.explain(drawn, coloured, len(rest), dashed)
-        n_systems = verdicts.counted(frame["name"].nunique(), "system")
+        n_systems = verdicts.count_range_text(frame["name"].nunique(), "system")
         style.caption(drawn, n_systems, *_subsets(frame), elements.choice_caption(rest, highlight), data)
     return drawn
 
@@ -99,7 +99,9 @@ def _subsets(frame: pd.DataFrame) -> list[str]:
     """Parts of the caption: the queries of a size, and the bands."""
     notes = []
     for order, part in frame.groupby("order", sort=False):
-        drawn = f"{verdicts.counted(part['n_subsets'], 'random subset')} of each size, seed {part['seed'].iloc[0]}"
+        drawn = (
+            f"{verdicts.count_range_text(part['n_subsets'], 'random subset')} of each size, seed {part['seed'].iloc[0]}"
+        )
         notes.append("the first queries in the order given" if order == "given" else drawn)
     levels = frame.loc[frame["low"].notna(), "level"].unique()
     bands = " and ".join(f"{100 * level:g}%" for level in levels)
@@ -136,7 +138,7 @@ def not_worse_by_size(
     """
     texts, reals = ("measure", "order", "test"), ("n_not_worse", "low", "high", "level")
     wholes = ("n_qids", "n_systems", "n_subsets", "n_resamples", "seed")
-    frame = columns_of(counts, "counts", texts=texts, reals=reals, wholes=wholes)
+    frame = figure_columns(counts, "counts", texts=texts, reals=reals, wholes=wholes)
     keys = ("measure", "order", "test", "n_qids")
     count, others = frame["n_not_worse"], frame["n_systems"] - 1
     over = ((count < 0) | (count > others), "0 to n_systems - 1 systems: the best is not counted")
@@ -163,7 +165,8 @@ def not_worse_by_size(
             f"{test} test at {1 - level:.3g}" + (f", {n_resamples:,} resamples, seed {seed}" if n_resamples else "")
             for test, level, n_resamples, seed in kinds(frame, "test", "level", "n_resamples", "seed")
         ]
-        best = f"not significantly worse than the best, of {verdicts.counted(frame['n_systems'] - 1, 'other')} (dashed)"
+        others = verdicts.count_range_text(frame["n_systems"] - 1, "other")
+        best = f"not significantly worse than the best, of {others} (dashed)"
         style.caption(drawn, best, *tests, *_subsets(frame), data)
     return drawn
 
@@ -235,7 +238,7 @@ def _curves(plans: Any, target: float | None) -> tuple[pd.DataFrame, dict[tuple[
     frames = []
     for plan in listed:
         curve = plan.curve if isinstance(plan, QueryPlan) else plan
-        frames.append(part := columns_of(curve, "curve", texts=("test",), reals=reals, wholes=wholes))
+        frames.append(part := figure_columns(curve, "curve", texts=("test",), reals=reals, wholes=wholes))
         none = (~part["power"].between(0, 1), "a power from 0 to 1")
         refuse(part, "curve", (*_KEYS, "power", "low", "high"), [none, *band_checks(part, "power", _KEYS)])
     frame = pd.concat(frames, ignore_index=True)
@@ -291,9 +294,10 @@ def _caption_parts(frame: pd.DataFrame, target: float, assurance: str | None) ->
     ]
     if not frame["n_pilot"].any():
         return [*notes, "no pilot; bands: TREC collections with the smallest and the largest standard deviation"]
+    simulations = verdicts.count_range_text(frame["n_simulations"], "simulation")
     return [
         *notes,
-        f"pilot of {verdicts.counted(frame['n_pilot'], 'query')}",
-        f"{verdicts.counted(frame['n_simulations'], 'simulation')} for each size, seed {frame['seed'].iloc[0]}",
+        f"pilot of {verdicts.count_range_text(frame['n_pilot'], 'query')}",
+        f"{simulations} for each size, seed {frame['seed'].iloc[0]}",
         f"bands: {bands} intervals for the uncertainty of the pilot's variance" if bands else "no bands",
     ]

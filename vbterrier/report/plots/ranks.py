@@ -10,7 +10,7 @@ import pandas as pd
 from vbterrier.errors import ParameterError, examples
 from vbterrier.evaluate import verdicts
 from vbterrier.evaluate.variance import VarianceShares
-from vbterrier.frames.contracts import frame_of
+from vbterrier.frames.contracts import pandas_frame
 from vbterrier.kernels.tolerances import PROBABILITY_ROUNDING
 from vbterrier.report import captions
 from vbterrier.report.plots import elements, style
@@ -46,9 +46,9 @@ def rank_uncertainty(ranking: Any, probabilities: Any = None, *, ax: Any = None,
     >>> [label.get_text() for label in ax.get_yticklabels()]
     ['dense', 'bm25']
     """
-    table = frame_of(ranking, "ranking")
+    table = pandas_frame(ranking, "ranking")
     point = "rank" if "rank" in table.columns and "expected_rank" not in table.columns else "expected_rank"
-    frame = _ranking_of(table.rename(columns={point: "expected_rank"}))
+    frame = _valid_ranking(table.rename(columns={point: "expected_rank"}))
     n = len(frame)
     shares = None if probabilities is None else _shares(probabilities, frame)
     row = float(np.clip(style.PAGE / max(n, 1), 0.075, 0.17))
@@ -87,7 +87,7 @@ def rank_uncertainty(ranking: Any, probabilities: Any = None, *, ax: Any = None,
         levels = frame.loc[frame["low"].notna(), "level"].unique()
         interval = f", line: {' and '.join(f'{100 * level:g}%' for level in levels)} interval" if len(levels) else ""
         notes = (
-            verdicts.counted(n, "system"),
+            verdicts.count_range_text(n, "system"),
             f"point: {'rank of the mean' if point == 'rank' else 'expected rank'}{interval}",
         )
         hollow = captions.absent(frame["expected_rank"], frame["low"], "hollow")
@@ -95,9 +95,9 @@ def rank_uncertainty(ranking: Any, probabilities: Any = None, *, ax: Any = None,
     return drawn
 
 
-def _ranking_of(ranking: Any) -> pd.DataFrame:
+def _valid_ranking(ranking: Any) -> pd.DataFrame:
     shown = ("expected_rank", "low", "high", "level")
-    frame = elements.columns_of(ranking, "ranking", texts=("name",), reals=("mean", *shown))
+    frame = elements.figure_columns(ranking, "ranking", texts=("name",), reals=("mean", *shown))
     expected, low, high = (frame[column] for column in ("expected_rank", "low", "high"))
     out = ~expected.between(1 - PROBABILITY_ROUNDING, len(frame) + PROBABILITY_ROUNDING)
     checks = [
@@ -113,7 +113,7 @@ def _ranking_of(ranking: Any) -> pd.DataFrame:
 
 def _shares(probabilities: Any, ranking: pd.DataFrame) -> Floats:
     """Probability of each rank in each row, shape (n, n)."""
-    frame = elements.columns_of(probabilities, "probabilities", texts=("name",), reals=("prob",), wholes=("rank",))
+    frame = elements.figure_columns(probabilities, "probabilities", texts=("name",), reals=("prob",), wholes=("rank",))
     n = len(ranking)
     at = pd.Index(ranking["name"]).get_indexer(pd.Index(frame["name"]))
     rank, prob = frame["rank"].to_numpy(), frame["prob"]
@@ -188,7 +188,7 @@ def variance_shares(
             drawn,
             measures[0] if len(measures) == 1 else "",
             data,
-            verdicts.counted(frame["n_qids"], "topic"),
+            verdicts.count_range_text(frame["n_qids"], "topic"),
             " and ".join(f"{n_draws:,} draws, seed {seed}" for n_draws, seed in kinds),
             "std. error: square root of the total variance",
             "negative shares: estimates of small shares" if below else "",
@@ -200,7 +200,7 @@ def variance_shares(
 def _valid_shares(shares: Any) -> pd.DataFrame:
     shares = shares.shares if isinstance(shares, VarianceShares) else shares
     keys, wholes = ["name", "measure", "source"], ("n_qids", "n_draws", "seed")
-    frame = elements.columns_of(shares, "shares", texts=keys, reals=("variance", "share"), wholes=wholes)
+    frame = elements.figure_columns(shares, "shares", texts=keys, reals=("variance", "share"), wholes=wholes)
     total = frame.groupby(["name", "measure"], sort=False)[["variance", "share"]].transform("sum", min_count=1)
     checks = [
         (frame.duplicated(keys), "each source once"),

@@ -136,18 +136,18 @@ def safe(text: object) -> str:
     return printable(text).replace("$", r"\$")
 
 
-def fitted(text: object, width: float, size: float = SIZE) -> str:
+def fitted_text(text: object, width: float, size: float = SIZE) -> str:
     """Return escaped text of at most ``width`` inches, shortened in the middle, since versions differ at the end."""
     return safe(shortened_text(text, width, size))
 
 
 def shortened_text(text: object, width: float, size: float = SIZE) -> str:
-    """Shorten text like :func:`fitted`, without escaping it."""
+    """Shorten text like :func:`fitted_text`, without escaping it."""
     shown = printable(text)
-    shown = _shortened(shown, _LONGEST) if len(shown) > _LONGEST else shown
+    shown = _shorten_middle(shown, _LONGEST) if len(shown) > _LONGEST else shown
     if text_width(shown, size) <= width:
         return shown
-    return _widest(lambda kept: _shortened(shown, kept), len(shown) - 1, width, size)
+    return _widest(lambda kept: _shorten_middle(shown, kept), len(shown) - 1, width, size)
 
 
 def distinct(names: Sequence[object], width: float, size: float = SIZE) -> list[str]:
@@ -188,7 +188,7 @@ def _widest(made: Callable[[int], str], most: int, width: float, size: float) ->
     return made(bisect_right(range(1, most + 1), width, key=lambda kept: text_width(made(kept), size)))
 
 
-def _shortened(text: str, kept: int) -> str:
+def _shorten_middle(text: str, kept: int) -> str:
     tail = kept // 2
     return f"{text[: kept - tail]}…{text[len(text) - tail :]}"
 
@@ -201,7 +201,7 @@ def wrapped_lines(text: str, width: float, size: float) -> str:
             lines[-1] += f" {word}"
         else:
             lines.append(word)
-    return "\n".join(fitted(line, width, size) for line in lines)
+    return "\n".join(fitted_text(line, width, size) for line in lines)
 
 
 def caption(ax: Any, *sentences: str) -> Any:

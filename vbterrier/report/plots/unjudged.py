@@ -10,13 +10,13 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, examples, nearest, number
 from vbterrier.evaluate import verdicts
-from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.contracts import pandas_frame, require
 from vbterrier.report import captions
 from vbterrier.report.plots import style
 from vbterrier.report.plots.elements import (
     aligned_numbers,
     beside_rows,
-    columns_of,
+    figure_columns,
     legend_from_left,
     refuse,
     round_up,
@@ -112,7 +112,7 @@ def score_distributions(
         drawn.spines["left"].set_visible(False)
         drawn.locator_params(axis="x", nbins=int(np.clip(space / 0.4, 2, 8)))
         at = "" if distribution.cutoff is None else f"@{distribution.cutoff}"
-        drawn.set_xlabel(style.fitted(f"{metric_text(distribution.metric)}{at}", space))
+        drawn.set_xlabel(style.fitted_text(f"{metric_text(distribution.metric)}{at}", space))
         names = ["mean", f"{100 * level:g}% interval", *([bound] if bound else []), *marked]
         style.legend(drawn, handles, names, space - 0.3)
         partly = marked | ({bound: limits[0]} if limits else {})
@@ -155,7 +155,7 @@ def _bounds(bounds: Any, topics: list[str], rows: pd.DataFrame) -> tuple[tuple[F
     """Lower and upper bounds in the order of the rows, and their name for the legend."""
     if bounds is None:
         return None, ""
-    frame = frame_of(bounds, "bounds")
+    frame = pandas_frame(bounds, "bounds")
     require(frame, ("qid", "low", "high"), "bounds")
     kinds = list(frame["kind"].unique()) if "kind" in frame.columns else []
     if len(kinds) > 1:
@@ -233,7 +233,7 @@ def _caption_parts(distribution: ScoreDistributions, rows: pd.DataFrame) -> list
     n_draws, seed = distribution.n_draws, distribution.seed
     total = "" if len(rows) == len(distribution) else f" of {len(distribution):,}"
     return [
-        verdicts.counted(len(rows), "topic") + total,
+        verdicts.count_range_text(len(rows), "topic") + total,
         distribution.source,
         f"{n_draws:,} draws, seed {seed}" + ("" if drawn == len(rows) else f" ({drawn} topics)") if drawn else "",
         f"hollow: no unjudged documents ({n_certain} of {len(rows)})" if n_certain else "",
@@ -333,7 +333,7 @@ def removal_distributions(
         drawn.locator_params(axis="x", nbins=int(np.clip(space / 0.45, 2, 8)))
         shown, data = captions.short(list(frame["measure"].unique()))
         axis_label = shown[0] if len(shown) == 1 else "score"
-        drawn.set_xlabel(style.fitted(f"{axis_label} minus its mean" if centred else axis_label, space))
+        drawn.set_xlabel(style.fitted_text(f"{axis_label} minus its mean" if centred else axis_label, space))
         legend_from_left(drawn, list(handles.values()), list(handles), space, taken)
         style.caption(drawn, *_removal_parts(removal, frame, rows, step), data)
     return drawn
@@ -348,7 +348,7 @@ def _draws(removal: Any) -> tuple[pd.DataFrame, dict[tuple[str, str], tuple[floa
     for name, one in removal.items() if isinstance(removal, Mapping) else [("", removal)]:
         what = f"draws[{name!r}]" if name else "draws"
         simulated = isinstance(one, Removal)
-        part = columns_of(one.draws if simulated else one, what, texts=("source", "measure"), reals=("value",))
+        part = figure_columns(one.draws if simulated else one, what, texts=("source", "measure"), reals=("value",))
         refuse(part, what, ["source", "measure"], [(~part["source"].isin(_SIDES), "source 'model' or 'queries'")])
         parts.append(part.assign(name=str(name)))
         if simulated:
@@ -395,14 +395,14 @@ def _removal_parts(removal: Any, frame: pd.DataFrame, rows: list[Row], step: flo
     notes = []
     if simulated:
         removed = ", ".join(f"{one:,}" for one in sorted(summary["n_removed"].unique().tolist()))
-        notes.append(f"{removed} of {verdicts.counted(summary['n_qids'], 'query')} removed")
+        notes.append(f"{removed} of {verdicts.count_range_text(summary['n_qids'], 'query')} removed")
     distances = summary["ks"] if "ks" in summary else pd.Series(dtype=np.float64)
     low, high = distances.min(), distances.max()
     lost = int(frame["value"].isna().sum())
     return [
         *notes,
-        verdicts.counted(counts, "draw") + (f", seed {summary['seed'].iloc[0]}" if simulated else ""),
+        verdicts.count_range_text(counts, "draw") + (f", seed {summary['seed'].iloc[0]}" if simulated else ""),
         "" if np.isnan(low) else f"Kolmogorov distance {low:.3f}" + (f" to {high:.3f}" if high > low else ""),
         f"bars: shares in steps of {step:.2g}" + ", scaled to the highest bar of each row" * (len(rows) > 1),
-        f"no value: {verdicts.counted(lost, 'draw')}" if lost else "",
+        f"no value: {verdicts.count_range_text(lost, 'draw')}" if lost else "",
     ]
