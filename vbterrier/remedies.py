@@ -45,7 +45,7 @@ class Call:
     def warning_text(self, message: str) -> str:
         """Return the message of a warning, for a command with its options instead of parameters.
 
-        >>> Call("vbterrier score", {}, {"pool_cutoff": "--pool-cutoff"}).worded("pool_cutoff= states the depth")
+        >>> Call("vbterrier score", {}, {"pool_cutoff": "--pool-cutoff"}).warning_text("pool_cutoff= states the depth")
         '--pool-cutoff states the depth'
         """
         options = self.options or {}

@@ -47,8 +47,8 @@ def test_no_rows_are_an_empty_table():
 def test_selections_keep_what_the_table_has(table):
     kept = table.of(["P@5", "nDCG", "P@5"]).on({"q2", "q3"})
     assert (kept.measures, kept.qids, kept.values.shape) == (["P@5"], ["q3", "q2"], (1, 2, 2))
-    assert table.scores_of("b", "AP").tolist() == [0.0, 1.0, 0.75]
-    assert [len(table.scores_of(*key)) for key in (("b", "P@5"), ("b", "RR"), ("c", "AP"))] == [0, 0, 0]
+    assert table.system_scores("b", "AP").tolist() == [0.0, 1.0, 0.75]
+    assert [len(table.system_scores(*key)) for key in (("b", "P@5"), ("b", "RR"), ("c", "AP"))] == [0, 0, 0]
     assert np.isnan(table.rows("RR", ["a"], ["q1"])).all()
     np.testing.assert_array_equal(table.rows("AP", ["c", "a"], ["q2", "q9"]), [[np.nan] * 2, [0.5, np.nan]])
 

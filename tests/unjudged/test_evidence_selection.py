@@ -350,7 +350,7 @@ def test_uncertainty_about_a_selection_changes_no_estimate_where_nothing_shows_o
 
 def log_odds(model, **constants):
     """The log odds that each unjudged document in the cuts is relevant."""
-    near = model.evidence.near[model.evidence.unjudged]
+    near = model.evidence.near[model.evidence.unjudged_positions]
     drawn = GradeDraws(replace(model, constants=Constants(**constants)), MANY, 0)
     share = np.clip(drawn.shares[near, 1:].sum(axis=1), 0.5 / MANY, 1 - 0.5 / MANY)
     return np.log(share / (1 - share))

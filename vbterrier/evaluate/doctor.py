@@ -407,7 +407,7 @@ def _run_facts(
     }
     try:
         judged = quietly(judgments.judge, run, max(CUTOFFS))
-        facts |= {f"unjudged@{cutoff}": float(judged.cut(cutoff).unjudged_share().mean()) for cutoff in CUTOFFS}
+        facts |= {f"unjudged@{cutoff}": float(judged.cut_to(cutoff).unjudged_share().mean()) for cutoff in CUTOFFS}
     except VBTerrierError as error:
         notes.append(str(error))
     top, reversed_topics = run.top(TIE_CUTOFF), run.reversed_topics()

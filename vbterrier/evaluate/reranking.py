@@ -339,7 +339,7 @@ def rerank_grid(
     journal = Journal(path, inputs_fingerprint(context))
     names = [str(measure) for measure in reported]
     # Adjacent configurations share computations.
-    how: dict[str, Any] = {"n_jobs": n_jobs, "progress": progress, "key": lambda one: repr(one.shared)}
+    how: dict[str, Any] = {"n_jobs": n_jobs, "progress": progress, "key": lambda one: repr(one.evidence_key)}
     results = grid_results("configurations", context, {str(one): one for one in every}, journal, path, names, **how)
     table = _grid_frame(every, results, names, method=interval, level=level, n_resamples=n_resamples, seed=seed)
     if models:

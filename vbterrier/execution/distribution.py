@@ -200,7 +200,7 @@ def _worker_rows(shared: Shared, item: tuple[str, Any]) -> tuple[list[Row], list
     scorer, sets, target, topics, models = shared.value
     register(sets)
     name, source = item
-    loaded, _ = heard(lambda: scorer.loaded([(name, source)])[0])
+    loaded, _ = heard(lambda: scorer.load_runs([(name, source)])[0])
     run = loaded[name] if topics is None else loaded[name].only(topics)
     return heard(lambda: scorer.rows(name, run, target, None, models))
 
@@ -316,7 +316,7 @@ def _summary(shared: Shared, common: Shared | None, item: tuple[str, Any]) -> di
     scorer, sets = shared.value
     register(sets)
     target, models = (None, None) if common is None else common.value
-    (loaded, in_parts), of_reading = heard(lambda: scorer.loaded([item]))
+    (loaded, in_parts), of_reading = heard(lambda: scorer.load_runs([item]))
 
     def evaluate_run(name: str) -> tuple[Any, list[Row]]:
         run = loaded[name]

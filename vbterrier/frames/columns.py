@@ -63,11 +63,11 @@ class ColumnNames:
         The column's own name precedes its other names, and these precede names that mean it if there is no other.
         Two columns that could both be meant get the same name, which callers refuse.
 
-        >>> QRELS.renamed(["query-id", "corpus-id", "score", "note"])
+        >>> QRELS.standard_names(["query-id", "corpus-id", "score", "note"])
         ['qid', 'docno', 'label', 'note']
-        >>> RUN.renamed(["qid", "docid", "docno", "score", "query"])
+        >>> RUN.standard_names(["qid", "docid", "docno", "score", "query"])
         ['qid', 'docid', 'docno', 'score', 'query']
-        >>> TAGS.renamed(["DOCNO", "Entity", "Weight", "frequency"])
+        >>> TAGS.standard_names(["DOCNO", "Entity", "Weight", "frequency"])
         ['docno', 'entity_id', 'weight', 'frequency']
         """
         names, words = list(columns), [simplified_name(name) for name in columns]

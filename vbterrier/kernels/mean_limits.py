@@ -140,7 +140,7 @@ class SampledQueries(NamedTuple):
         - ``exponent``: l, at least 0
 
         >>> sample = SampledQueries(np.ones(10), unsampled=np.array([5.0, *np.ones(85)]))
-        >>> sample.unseen(np.array([0.0, 0.105, 3.0])).round(3).tolist()
+        >>> sample.unseen_share(np.array([0.0, 0.105, 3.0])).round(3).tolist()
         [0.0, 0.05, 0.289]
         """
         if self.unsampled is None:

@@ -126,7 +126,7 @@ class Words:
 
         Line ends separate texts that have words. Folding may change the number of letters but not that of words.
 
-        >>> Words.of(["STRASSE, Straße!", "", "x"]).folded()
+        >>> Words.of(["STRASSE, Straße!", "", "x"]).folded_words()
         ' \n strasse strasse \n x '
         """
         return self.utf8(case=case).decode()

@@ -215,7 +215,7 @@ class Scoring(Memo):
         if whole not in self.kept:
             self.kept[whole] = self.target.judgments(drop_negative=drop_negative).judge(self.run, self.depth)
         if cut not in self.kept:
-            self.kept[cut] = self.kept[whole].cut(cutoff)
+            self.kept[cut] = self.kept[whole].cut_to(cutoff)
         top: JudgedTop = self.kept[cut]
         return top
 

@@ -270,7 +270,7 @@ def decisions(
     lost: Floats | None = None,
     away: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0),
 ) -> list[str]:
-    """PASS, FAIL or UNKNOWN of m samples; ``away``: further errors, see :meth:`Limits.widened`."""
+    """PASS, FAIL or UNKNOWN of m samples; ``away``: further errors, see :meth:`Limits.with_added_errors`."""
     if criteria.sequential:
         return _sequential_decisions(criteria, differences, sample, lost, away)
     interval = limits(criteria, differences, sample, lost)
@@ -319,7 +319,7 @@ def _in_order(values: Floats, lost: Floats, sample: SampledQueries) -> tuple[Flo
 
 
 def _before(least: Floats, value: Floats, reach: float) -> Floats:
-    """The lower limit that :meth:`Limits.widened` moves to ``least``; infinite if the reach alone passes it."""
+    """The lower limit that :meth:`Limits.with_added_errors` moves to ``least``; infinite if the reach alone passes it."""
     if reach <= 0:
         return least
     away = value - least
@@ -360,7 +360,7 @@ class SampledPair:
 
     - ``differences``, ``lost``: the difference of each query, and its probability of a large loss, shape (n,)
     - ``sample``: how the queries were sampled
-    - ``away``: further errors, see :meth:`Limits.widened`
+    - ``away``: further errors, see :meth:`Limits.with_added_errors`
     """
 
     criteria: Criteria

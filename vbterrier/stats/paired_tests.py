@@ -216,7 +216,7 @@ def _of_ratios(
                 difference, spread = (float(np.abs(each[0])) for each in ratio.difference(whole))
                 none = 0.0 if difference <= ROUNDING else ENDLESS
                 observed[at] = difference / spread if spread > ROUNDING else none
-    return replace(null, observed=observed, drawn=block_statistics)
+    return replace(null, observed=observed, block_statistics=block_statistics)
 
 
 @dataclass(frozen=True, eq=False)

@@ -197,7 +197,7 @@ class JudgedTop:
         return self.judgments.count(topic, self.levels[topic, rank])
 
     def with_grades(self, grades: Ints) -> JudgedTop:
-        """Return the same run with additional grades, see :meth:`Judgments.regraded`."""
+        """Return the same run with additional grades, see :meth:`Judgments.with_grades`."""
         wider = self.judgments.with_grades(grades)
         # Levels -2 and -1 index the last two elements: no document, unjudged.
         place = np.append(np.searchsorted(wider.grades, self.judgments.grades), [NOTHING, UNJUDGED])

@@ -179,7 +179,7 @@ def linked(peer):
 @pytest.mark.parametrize("cutoff", [2, 20])
 def test_qder_reads_entity_vectors_times_run_scores(linked, cutoff):
     values, batch = linked
-    query, mask, documents, document_mask = batch(cutoff).scaled()
+    query, mask, documents, document_mask = batch(cutoff).scaled_vectors()
     assert mask.all()
     np.testing.assert_allclose(query[:, :3], values[f"qder.k{cutoff}.query_vector_first3"], atol=TOLERANCE)
     for at, (rows, is_document) in enumerate(zip(documents, document_mask, strict=True)):
@@ -194,5 +194,5 @@ def test_dreq_sums_weighted_entity_vectors_with_repeats(linked, weight, stored):
     values, batch = linked
     expected = values[f"dreq.{stored}.entity_vector"]
     # The published code drops documents without a listed entity; here their sum is 0.
-    np.testing.assert_allclose(batch(20).weighted(weight), np.nan_to_num(expected), atol=TOLERANCE)
+    np.testing.assert_allclose(batch(20).summed_vectors(weight), np.nan_to_num(expected), atol=TOLERANCE)
     assert np.isnan(expected).any()

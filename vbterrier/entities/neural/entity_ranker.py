@@ -62,7 +62,7 @@ class PairEncoder(NeuralModel):
         return inputs if scorer_output is None else {**inputs, "own": scorer_output[:, None].astype(np.float32)}
 
     @property
-    def standardised_features(self) -> tuple[str, ...]:
+    def standardised_features(self) -> tuple[str, ...]:  # type: ignore[override]
         """The features that are standardised."""
         return () if self.checkpoint.networks.scorer is None else ("own",)
 
@@ -105,7 +105,7 @@ class PublishedPairEncoder(PairEncoder):
         return logits[:, 1] - logits[:, 0]
 
     @property
-    def standardised_features(self) -> tuple[str, ...]:
+    def standardised_features(self) -> tuple[str, ...]:  # type: ignore[override]
         """No feature is standardised."""
         return ()
 

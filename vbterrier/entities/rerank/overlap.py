@@ -215,5 +215,5 @@ class PropagationReranker(Reranker):
         start = normalise_by_topic(documents.score, documents.pool.topic_starts, self.norm)
         score = start
         for _ in range(self.steps):
-            score = (1 - self.damping) * start + self.damping * observed.smoothed(score)
+            score = (1 - self.damping) * start + self.damping * observed.propagate_scores(score)
         return score

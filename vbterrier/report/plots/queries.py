@@ -165,8 +165,8 @@ def not_worse_by_size(
             f"{test} test at {1 - level:.3g}" + (f", {n_resamples:,} resamples, seed {seed}" if n_resamples else "")
             for test, level, n_resamples, seed in kinds(frame, "test", "level", "n_resamples", "seed")
         ]
-        others = verdicts.count_range_text(frame["n_systems"] - 1, "other")
-        best = f"not significantly worse than the best, of {others} (dashed)"
+        n_others = verdicts.count_range_text(frame["n_systems"] - 1, "other")
+        best = f"not significantly worse than the best, of {n_others} (dashed)"
         style.caption(drawn, best, *tests, *_subsets(frame), data)
     return drawn
 
