@@ -30,7 +30,7 @@ class Remote(Workers):
         super().__init__(2)
         self.tasks, self.calls = [], {}
 
-    def mapped(self, function, items, **options):
+    def map_items(self, function, items, **options):
         self.calls[options.get("description", "").split(" ")[0]] = function
         for item in items:
             self.tasks.append((options.get("description", "chunk of a topic").split()[0], item))

@@ -253,7 +253,7 @@ def test_page_has_every_table_with_its_values(name):
     text = html.unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", page)))
     for panel in result._panels():
         assert panel.title in text
-        _, shown = panel.shown()
+        _, shown = panel.caption_and_table()
         for column in shown.columns[: panel.heads]:
             assert [value for value in shown[column].head(1000) if html.unescape(cell(value)) not in text] == []
     if not list(result._verdict()):

@@ -106,8 +106,8 @@ def entity_ids(ids: Ids, name: str, *, space: str = "") -> EntityIds:
 
     Raises InputError: addresses of two spaces, or of another one than ``space``.
 
-    >>> from vbterrier.frames.ids import ids_of
-    >>> ids = ids_of(pd.Series(["http://www.wikidata.org/entity/Q42", "wd:Q42", "Q5", "null"]), "tags")
+    >>> from vbterrier.frames.ids import column_ids
+    >>> ids = column_ids(pd.Series(["http://www.wikidata.org/entity/Q42", "wd:Q42", "Q5", "null"]), "tags")
     >>> plain = entity_ids(ids, "tags")
     >>> plain.ids.text.to_pylist()[:3], plain.is_nil.tolist(), plain.space
     (['Q42', 'Q42', 'Q5'], [False, False, False, True], 'wikidata')

@@ -319,7 +319,7 @@ def _in_order(values: Floats, lost: Floats, sample: SampledQueries) -> tuple[Flo
 
 
 def _before(least: Floats, value: Floats, reach: float) -> Floats:
-    """The lower limit that :meth:`Limits.with_added_errors` moves to ``least``; infinite if the reach alone passes it."""
+    """The lower limit that :meth:`Limits.with_added_errors` moves to ``least``; infinite if the reach passes it."""
     if reach <= 0:
         return least
     away = value - least

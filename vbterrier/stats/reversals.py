@@ -153,8 +153,10 @@ def order_limits(
     >>> judge = np.array([0.3, 0.4, 0.5])
     >>> corrections = np.array([[0.4, 0.3, 0.5], [0.0, 0.1, 0.0], [0.0, 0.0, -0.1]])
     >>> result = order_limits(judge, corrections, 3, 0.02)
-    >>> round(result.share, 2), result.low == result.high == result.share, result.pairs[:, result.reversed_pairs].tolist()
-    (0.67, True, [[1, 2], [0, 0]])
+    >>> round(result.share, 2), result.low == result.high == result.share
+    (0.67, True)
+    >>> result.pairs[:, result.reversed_pairs].tolist()
+    [[1, 2], [0, 0]]
     """
     from scipy import special
 
