@@ -73,7 +73,7 @@ def _slowly(item):
 
 @pytest.mark.slow
 def test_workers_start_when_they_save_more_time_than_they_need_to_start(monkeypatch):
-    monkeypatch.setattr(parallel, "START", 0.2)
+    monkeypatch.setattr(parallel, "STARTUP_SECONDS", 0.2)
     few, many = list(range(6)), list(range(20))
     list(in_processes(math.isqrt, [1], 1))
     # Half of the time of the others is what two processes save: .1 s of four items, .45 of 18.
@@ -83,13 +83,13 @@ def test_workers_start_when_they_save_more_time_than_they_need_to_start(monkeypa
     # The other process takes items from the end, until both meet.
     n_here = results.index(next(number for number in results if number > 0))
     assert results == [-item for item in many[:n_here]] + [math.isqrt(item) for item in many[n_here:]]
-    monkeypatch.setattr(parallel, "START", 1e9)
+    monkeypatch.setattr(parallel, "STARTUP_SECONDS", 1e9)
     monkeypatch.setattr(parallel, "in_processes", None)
     assert list(parallel.Workers(2).shared_out(math.isqrt, many, operator.neg)) == [-item for item in many]
 
 
 def test_an_error_of_another_process_ends_the_work_of_this_one(monkeypatch):
-    monkeypatch.setattr(parallel, "START", -1)
+    monkeypatch.setattr(parallel, "STARTUP_SECONDS", -1)
     list(in_processes(math.isqrt, [1], 1))
     done = []
     results = parallel.Workers(2).shared_out(math.isqrt, [-1] * 1000, lambda item: done.append(item) or _slowly(item))

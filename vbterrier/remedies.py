@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # A parameter without a value, as in "pool_cutoff= states the depth".
 _PARAMETER = re.compile(r"(?<![\w(,'\"=-])([a-z][a-z_]*)=(?=[\s.,;:)]|$)")
 # The most values of a list that the text of a call repeats.
-_MOST = 40
+_MAX_REPEATED_VALUES = 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +99,7 @@ def source(value: Any, name: str) -> str:
     """
     if value is None or isinstance(value, (str, bool, int, float, PathLike)):
         return repr(str(fspath(value)) if isinstance(value, PathLike) else value)
-    if isinstance(value, (list, tuple, dict)) and len(value) <= _MOST:
+    if isinstance(value, (list, tuple, dict)) and len(value) <= _MAX_REPEATED_VALUES:
         parts = [source(one, "") for one in (value.values() if isinstance(value, dict) else value)]
         if isinstance(value, dict):
             inner = ", ".join(f"{key!r}: {part}" for key, part in zip(value, parts, strict=True))

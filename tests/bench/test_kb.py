@@ -86,7 +86,7 @@ def test_fuzzy_look_ups(benchmark, base, misspelt, how):
 @pytest.mark.parametrize("n_typos", [1, 2, 3])
 def test_narrowed_look_ups_find_what_full_ones_find(benchmark, base, mentions, tmp_path_factory, monkeypatch, n_typos):
     """Recall of the index, on the same names: those that it is meant for are too many to compare."""
-    monkeypatch.setattr(building, "COMPARED_AT_MOST", 1000)
+    monkeypatch.setattr(building, "MAX_COMPARED_NAMES", 1000)
     path = tmp_path_factory.getbasetemp() / "narrowed.kb"
     records = [{"id": name, "aliases": [name]} for name in base.alias_table()["alias"].unique()]
     misspelled = [typos(name, n_typos, np.random.default_rng(place)) for place, name in enumerate(mentions[:200])]

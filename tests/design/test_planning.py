@@ -129,7 +129,7 @@ def test_resamples_have_the_mean_and_spread_of_the_pilot_however_they_are_drawn(
         assert mean.std() == pytest.approx(error, rel=0.03)
         assert np.mean(std**2) == pytest.approx(pilot.std**2, rel=0.04)
     whole = next(iter(Pilot(SKEWED).resampled_moments([4], 500, 1)))
-    monkeypatch.setattr("vbterrier.design.pilot._BLOCK", 40)
+    monkeypatch.setattr("vbterrier.design.pilot._BLOCK_CELLS", 40)
     for one, other in zip(whole, next(iter(Pilot(SKEWED).resampled_moments([4], 500, 1))), strict=True):
         assert one == pytest.approx(other)
 

@@ -109,7 +109,7 @@ def test_blocks_do_not_change_subsets(scores, monkeypatch):
         return score_by_size(frame(scores), n_subsets=30, **options), power
 
     whole = call()
-    monkeypatch.setattr("vbterrier.design.discrimination._BLOCK", 300)
+    monkeypatch.setattr("vbterrier.design.discrimination._BLOCK_CELLS", 300)
     for one, other in zip(whole, call(), strict=True):
         pd.testing.assert_frame_equal(one, other)
     assert not score_by_size(frame(scores), order="random", n_subsets=30, seed=2).equals(whole[0])

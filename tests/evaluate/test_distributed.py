@@ -42,7 +42,7 @@ TOPICS_OF_PARTS = 20
 @pytest.fixture(autouse=True)
 def files_are_large(monkeypatch):
     """Workers read files, as they do if the files are large."""
-    monkeypatch.setattr(distribution, "LARGE", -1)
+    monkeypatch.setattr(distribution, "MAX_LOCAL_BYTES", -1)
 
 
 @pytest.fixture(autouse=True)
@@ -86,9 +86,9 @@ def one():
 def engine(request):
     if request.param == "joblib for scores alone":
         patch = request.getfixturevalue("monkeypatch")
-        patch.setattr(distribution, "LARGE", 1 << 30)
+        patch.setattr(distribution, "MAX_LOCAL_BYTES", 1 << 30)
         # Workers pay at once.
-        patch.setattr(parallel, "START", -1)
+        patch.setattr(parallel, "STARTUP_SECONDS", -1)
         return {"n_jobs": 2}
     if request.param == "joblib":
         return {"n_jobs": 2}
@@ -463,6 +463,6 @@ def test_work_that_kills_workers_says_what_to_do(two):
 @pytest.mark.nightly
 def test_work_that_kills_every_worker_ends_with_what_to_do(one, monkeypatch):
     # On a busy machine the guardian of a worker may give it up before the same work has killed it four times.
-    monkeypatch.setattr(parallel, "ALONE", 20)
+    monkeypatch.setattr(parallel, "NO_WORKER_SECONDS", 20)
     with pytest.raises(ServiceError, match=r"mostly lack memory|went away, and none came for 20 seconds"):
         list(map_items(lambda _: os.kill(os.getpid(), signal.SIGKILL), [1], client=one))

@@ -101,8 +101,8 @@ def test_processes_change_nothing(tmp_path, monkeypatch, form):
     other = written(tmp_path, run_of(3).assign(tag="other"), "tsv").rename(tmp_path / "other.tsv")
     plain = vbterrier.score([path, other], QRELS, MEASURES).means()
     require_expected(plain.drop(index="other"))
-    monkeypatch.setattr("vbterrier.execution.distribution.LARGE", 0)
-    monkeypatch.setattr("vbterrier.execution.parallel.START", -1.0)
+    monkeypatch.setattr("vbterrier.execution.distribution.MAX_LOCAL_BYTES", 0)
+    monkeypatch.setattr("vbterrier.execution.parallel.STARTUP_SECONDS", -1.0)
     for on_topics in ("same", "all", "common"):
         shared = vbterrier.score(
             [path, other], QRELS, MEASURES, data=Data(on_topics=on_topics), execution=Execution(n_jobs=2)

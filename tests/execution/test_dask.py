@@ -152,7 +152,7 @@ def test_addresses_that_are_none_leave_no_traceback(address, qrels, runs, capfd)
 
 def test_files_that_a_worker_does_not_see_are_missed_on_the_worker(client, qrels, tmp_path, monkeypatch):
     # Workers of this machine read large files alone.
-    monkeypatch.setattr(distribution, "LARGE", -1)
+    monkeypatch.setattr(distribution, "MAX_LOCAL_BYTES", -1)
     with pytest.raises(FileError, match=r"mine.run: no such file .* \(on the worker tcp://.*, which reads files from"):
         vbterrier.score({"mine": tmp_path / "mine.run"}, qrels, ["P@5"], execution=Execution(client=client))
 

@@ -304,7 +304,7 @@ def test_odd_lines_far_down_read_right_and_faults_are_named(stored):
 
 
 def test_line_ends_inside_quotes_in_a_large_file(stored, monkeypatch):
-    monkeypatch.setattr(tables, "_LONGEST_LINE", 1 << 20)
+    monkeypatch.setattr(tables, "_MAX_LINE_BYTES", 1 << 20)
     n_rows = 100_000
     frame = read_intents(stored(b"qid,entity_id,prob,text\n" + b'q1,E1,1,"one\nand,\ntwo"\n' * n_rows))
     assert len(frame) == n_rows

@@ -213,7 +213,7 @@ def parts(pairs):
 def test_lookup_finds_the_rows_of_each_pair_as_two_loops_do(few, rows, pairs):
     expected = [(i, j) for i, pair in enumerate(pairs) for j, row in enumerate(rows) if pair == row]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ids_module, "FEW", few)
+        patch.setattr(ids_module, "MIN_INDEX_KEYS", few)
         result = Lookup(*parts(rows)).find(*parts(pairs))
     assert list(zip(*(array.tolist() for array in result), strict=True)) == expected
 
@@ -228,7 +228,7 @@ def test_ids_are_compared_some_matches_at_a_time(monkeypatch):
 
 
 def test_first_searches_sort_few_keys_and_find_the_same_rows(monkeypatch):
-    monkeypatch.setattr(ids_module, "FEW", 0)
+    monkeypatch.setattr(ids_module, "MIN_INDEX_KEYS", 0)
     rows = [(topic, f"d{number}") for number in range(500) for topic in (0, 1, 0)]
     few, many = [(0, "d7"), (1, "d7"), (1, "missing")], [(0, f"d{number}") for number in range(500)]
     index, seldom = Lookup(*parts(rows)), Lookup(*parts(rows))
@@ -242,7 +242,7 @@ def test_first_searches_sort_few_keys_and_find_the_same_rows(monkeypatch):
 
 @pytest.mark.parametrize("has_topics", [True, False])
 def test_long_searches_fingerprint_few_ids_and_find_the_same_rows(monkeypatch, has_topics):
-    monkeypatch.setattr(ids_module, "FEW", 0)
+    monkeypatch.setattr(ids_module, "MIN_INDEX_KEYS", 0)
     monkeypatch.setattr(ids_module, "COMPARED", 100)
     (topic, rows), (wanted_topic, pairs) = (
         parts([(number % 2, f"document-{number}") for number in numbers])

@@ -19,7 +19,7 @@ import vbterrier
 from vbterrier import register_intents, register_tags
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.intents import taggers as texts
-from vbterrier.intents.tagging import COLUMNS, OF_TIES, TagEntities, TagOptions
+from vbterrier.intents.tagging import COLUMNS, TIE_COLUMNS, TagEntities, TagOptions
 from vbterrier.intents.tagging_quality import tag_quality
 from vbterrier.linking.links import Links, links_frame
 
@@ -72,7 +72,7 @@ def cities(text):
 def lists(stage, run=RUN):
     tagged = stage.transform(run)
     added = tagged.columns.tolist()[len(run.columns) :]
-    assert added in ([*COLUMNS], [*COLUMNS, *OF_TIES])
+    assert added in ([*COLUMNS], [*COLUMNS, *TIE_COLUMNS])
     pd.testing.assert_frame_equal(tagged[list(run.columns)], run)
     assert tagged["tagger"].eq(tagged["tagger"].iloc[0]).all()
     assert all(isinstance(value, list) for name in ("entity_id", "weight") for value in tagged[name])
@@ -325,14 +325,14 @@ def test_a_text_is_read_once_whatever_documents_it_comes_with():
 @settings(deadline=None, max_examples=40)
 @given(st.lists(st.lists(st.integers(0, 3), max_size=4, unique=True), max_size=4), st.integers(1, 3))
 def test_batches_change_nothing(batches, n_texts):
-    texts._BATCH, before = n_texts, texts._BATCH
+    texts._BLOCK_TEXTS, before = n_texts, texts._BLOCK_TEXTS
     try:
         stage = TagEntities(Words(CITIES), options=TagOptions(weights="score"))
         whole = TagEntities(Words(CITIES), options=TagOptions(weights="score")).transform(RUN)
         for rows in batches:
             pd.testing.assert_frame_equal(stage.transform(RUN.iloc[rows]), whole.iloc[rows])
     finally:
-        texts._BATCH = before
+        texts._BLOCK_TEXTS = before
 
 
 def test_tags_of_a_run_are_a_frame_with_each_tag_once():
@@ -406,7 +406,7 @@ def test_pyterrier_finds_out_what_goes_in_and_comes_out():
     assert pt.inspect.transformer_inputs(stage) == [["qid", "docno", "title", "text"]]
     assert pt.inspect.transformer_inputs(TagEntities("docno")) == [["qid", "docno"]]
     columns = ["qid", "docno", "score", "title", "text"]
-    assert pt.inspect.transformer_outputs(stage, columns) == [*columns, *COLUMNS, *OF_TIES]
+    assert pt.inspect.transformer_outputs(stage, columns) == [*columns, *COLUMNS, *TIE_COLUMNS]
     results = {attribute.name: attribute.value for attribute in pt.inspect.transformer_attributes(stage)}
     assert results["tagger"] is stage.tagger
     assert (results["fields"], results["options"], results["cache"]) == (("title", "text"), TagOptions(), True)
@@ -473,7 +473,7 @@ def test_it_travels_to_other_processes_without_what_it_read():
 @pytest.mark.parametrize("tagger", ["docno", TAGS, cities, Words(CITIES)], ids=["docno", "frame", "function", "linker"])
 def test_an_empty_run_stays_empty_with_the_columns(tagger):
     tagged = TagEntities(tagger, intents=INTENTS).transform(RUN.iloc[:0])
-    of_ties = OF_TIES if isinstance(tagger, Words) else ()
+    of_ties = TIE_COLUMNS if isinstance(tagger, Words) else ()
     assert tagged.columns.tolist() == [*RUN.columns, *COLUMNS, *of_ties]
     assert len(tagged) == 0
     assert TagEntities(tagger).tags(RUN.iloc[:0]).columns.tolist() == ["docno", "entity_id", "weight", *of_ties]

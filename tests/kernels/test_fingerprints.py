@@ -79,7 +79,7 @@ def test_pairs_that_repeat_are_found_in_blocks_of_any_size(pairs, together):
     pairs = sorted(pairs, key=lambda pair: pair[0]) if together else pairs
     codes = np.array([code for code, _ in pairs], dtype=np.int64)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fingerprints, "_BLOCK", 3)
+        patch.setattr(fingerprints, "_BLOCK_IDS", 3)
         values = fingerprints.roughly_repeated(codes, *laid([word for _, word in pairs])).tolist()
     assert sorted(values) == [place for place, pair in enumerate(pairs) if pairs.count(pair) > 1]
 
@@ -88,7 +88,7 @@ def test_halves_of_keys_find_what_whole_keys_find(monkeypatch):
     words = [str(number * 7).encode() for number in range(50_000)]
     words[40_000] = words[3]
     halves = fingerprints.roughly_repeated(np.zeros(len(words), dtype=np.int64), *laid(words)).tolist()
-    monkeypatch.setattr(fingerprints, "_FEW", 0)
+    monkeypatch.setattr(fingerprints, "_MAX_HALF_KEY_IDS", 0)
     assert fingerprints.roughly_repeated(np.zeros(len(words), dtype=np.int64), *laid(words)).tolist() == [3, 40_000]
     assert {3, 40_000} <= set(halves)
     assert len(halves) < 20

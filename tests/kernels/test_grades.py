@@ -207,7 +207,7 @@ def test_the_work_of_a_lattice_is_that_of_its_own_topic():
 def test_a_grid_covers_what_can_be_scored_and_no_more():
     model = free_problem(4, [99, 99, 0])
     distribution = choice.grid_distribution(model, 0)
-    assert distribution.cell * choice.CELLS == pytest.approx(model.weights.sum())
+    assert distribution.cell * choice.GRID_CELLS == pytest.approx(model.weights.sum())
     assert distribution.mode() <= model.base[0] + model.weights.sum() + distribution.cell
 
 

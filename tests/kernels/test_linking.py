@@ -189,7 +189,7 @@ def test_small_blocks_change_nothing(monkeypatch):
     calls = [lambda: extremes(counts, 33), lambda: removed_queries(kind, 4, 50, np.random.default_rng(1))]
     whole = [call() for call in calls]
     for size in (1, 7 * len(kind)):
-        monkeypatch.setattr("vbterrier.kernels.linking._BLOCK", size)
+        monkeypatch.setattr("vbterrier.kernels.linking._BLOCK_CELLS", size)
         assert all(map(np.array_equal, [call() for call in calls], whole))
 
 

@@ -415,7 +415,7 @@ def test_moments_of_many_columns_do_not_depend_on_blocks(monkeypatch):
     values, weights, clusters = draws.normal(size=(6, 11)), draws.random(6) + 0.5, np.array([0, 0, 1, 2, 2, 3])
     samples = [SampledQueries.equal(6), SampledQueries(weights), SampledQueries(weights, clusters=clusters)]
     whole = [sample.moments(values) for sample in samples]
-    monkeypatch.setattr(mean_limits, "_CELLS", 20)
+    monkeypatch.setattr(mean_limits, "_BLOCK_CELLS", 20)
     for sample, moments_of_all in zip(samples, whole, strict=True):
         for part, of_all in zip(sample.moments(values), moments_of_all, strict=True):
             assert part.tolist() == pytest.approx(of_all.tolist(), rel=1e-13)
@@ -425,5 +425,5 @@ def test_separate_weights_of_columns_are_taken_whole(monkeypatch):
     draws = np.random.default_rng(1)
     values, sample = draws.normal(size=(6, 11)), SampledQueries(draws.random((6, 11)) + 0.5)
     whole = sample.moments(values)
-    monkeypatch.setattr(mean_limits, "_CELLS", 20)
+    monkeypatch.setattr(mean_limits, "_BLOCK_CELLS", 20)
     assert sample.moments(values).variance.tolist() == whole.variance.tolist()

@@ -76,13 +76,13 @@ def of_one_topic(prob, intent, document, weight, k):
 def test_a_search_finds_better_than_greedy_and_gives_the_greedy_ranking_if_it_would_hold_too_much(monkeypatch):
     assert greedy_cover(SHARES, TRAP, 2) == pytest.approx(0.8)
     assert best_cover(SHARES, TRAP, 2) == (pytest.approx(1.0), True)
-    monkeypatch.setattr(vb, "MOST_CELLS", 11)
+    monkeypatch.setattr(vb, "MAX_EXACT_CELLS", 11)
     assert best_cover(SHARES, TRAP, 2) == (pytest.approx(0.8), False)
     assert of_one_topic(SHARES, *np.nonzero(TRAP.T), np.ones(6), 2) == (pytest.approx(0.8), False)
 
 
 def test_simple_topics_are_exact_without_a_search(monkeypatch):
-    monkeypatch.setattr(vb, "MOST_CELLS", 0)
+    monkeypatch.setattr(vb, "MAX_EXACT_CELLS", 0)
     # One document covers all; with k = 4 every intent could have a separate document.
     intent, document = np.arange(4), np.zeros(4, dtype=int)
     assert [of_one_topic(SHARES, intent, document, np.ones(4), k)[1] for k in (1, 4)] == [False, True]
@@ -127,5 +127,5 @@ def test_what_cannot_become_best_is_not_searched(monkeypatch):
     draw = np.random.default_rng(0)
     weights = (draw.random((40, 15)) < 0.1) * draw.random((40, 15))
     # A bound that leaves out too little holds five times as many numbers.
-    monkeypatch.setattr(vb, "MOST_CELLS", 2**16)
+    monkeypatch.setattr(vb, "MAX_EXACT_CELLS", 2**16)
     assert best_cover(draw.dirichlet(np.full(15, 0.5)), weights, 4)[1]

@@ -80,7 +80,7 @@ def test_resamples_are_counts_of_draws_however_they_are_cut_into_blocks(monkeypa
     whole = np.concatenate(list(resamples(7, 50, stream(1, "topics"))))
     drawn = stream(1, "topics").integers(7, size=(50, 7), dtype=np.int32)
     assert whole.tolist() == [[(row == unit).sum() for unit in range(7)] for row in drawn]
-    monkeypatch.setattr("vbterrier.kernels.resample._BLOCK", 90)
+    monkeypatch.setattr("vbterrier.kernels.resample._COUNT_BLOCK_CELLS", 90)
     monkeypatch.setattr("vbterrier.kernels.resample._DRAWN", 30)
     blocks = list(resamples(7, 50, stream(1, "topics")))
     assert [len(block) for block in blocks] == [12, 12, 12, 12, 2]
@@ -192,7 +192,7 @@ def test_weights_are_those_of_repeated_topics_with_the_heaviest_as_the_further_o
     assert low[:, 0] == pytest.approx(shares @ [0.0, 1.0, 0.5, 0.0])
     assert high[:, 0] == pytest.approx(shares @ [0.0, 1.0, 0.5, 1.0])
     # Blocks draw the same numbers.
-    monkeypatch.setattr("vbterrier.kernels.resample._BATCH", 40)
+    monkeypatch.setattr("vbterrier.kernels.resample.BLOCK_CELLS", 40)
     assert mean_draws(values, (0.0, 1.0), 50_000, np.random.default_rng(3), weights)[0] == pytest.approx(low)
 
 
@@ -293,7 +293,7 @@ def test_sums_are_exact_in_any_parts(monkeypatch):
         made = [weighted_sums([units[i] for i in rows], values[rows], 20, seed=1) for rows in part]
         assert np.array_equal(sum(weights for weights, _ in made), weights)
         assert np.array_equal(sum(sums for _, sums in made), sums)
-    monkeypatch.setattr("vbterrier.kernels.resample._BLOCK", 50)
+    monkeypatch.setattr("vbterrier.kernels.resample._COUNT_BLOCK_CELLS", 50)
     assert np.array_equal(weighted_sums(units, values, 20, seed=1)[1], sums)
 
 

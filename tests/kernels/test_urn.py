@@ -99,7 +99,7 @@ def test_means_without_variances_are_the_same_and_batches_change_nothing(monkeyp
     alone, left_out = moments(batch, with_variance=False)
     assert alone.tolist() == mean.tolist()
     assert np.isnan(left_out).any()
-    monkeypatch.setattr("vbterrier.kernels.grades.moments._BATCH", 50)
+    monkeypatch.setattr("vbterrier.kernels.grades.moments._BLOCK_CELLS", 50)
     assert [part.tolist() for part in moments(batch)] == [mean.tolist(), variance.tolist()]
 
 
@@ -125,7 +125,7 @@ def test_moments_by_recursion_over_levels_equal_those_of_all_sequences(n_levels,
     for few, work, batch in ((0, 0, 1), (0, 0, 100_000), (3, 10**6, 100_000)):
         monkeypatch.setattr("vbterrier.kernels.grades.moments._FEW_COUNTS", few)
         monkeypatch.setattr("vbterrier.kernels.grades.moments._PAIR_WORK", work)
-        monkeypatch.setattr("vbterrier.kernels.grades.moments._BATCH", batch)
+        monkeypatch.setattr("vbterrier.kernels.grades.moments._BLOCK_CELLS", batch)
         mean, variance = moments(model)
         assert mean == pytest.approx(expected, rel=1e-12)
         assert variance == pytest.approx(squares, rel=1e-9, abs=1e-12)
@@ -249,7 +249,7 @@ def test_blocks_of_draws_do_not_change_scores(monkeypatch):
     model = uncertain_problem(np.random.default_rng(14), n_unjudged=4)
     numbers = np.random.default_rng(0).random((100, 4))
     whole = sampled_scores(model, 0, numbers)
-    monkeypatch.setattr("vbterrier.kernels.grades.exact.BLOCK", 7)
+    monkeypatch.setattr("vbterrier.kernels.grades.exact.BLOCK_SEQUENCES", 7)
     assert (sampled_scores(model, 0, numbers) == whole).all()
 
 

@@ -282,7 +282,7 @@ def test_the_order_of_aliases_and_batches_change_nothing(monkeypatch):
         DictionaryLinker(rows, id_space="k").link([text]).frame.assign(text=place) for place, text in enumerate(texts)
     )
     pd.testing.assert_frame_equal(single.reset_index(drop=True), expected)
-    monkeypatch.setattr(words_module, "_BATCH", 30)
+    monkeypatch.setattr(words_module, "_BLOCK_CODE_POINTS", 30)
     pd.testing.assert_frame_equal(DictionaryLinker(rows, id_space="k").link(texts).frame, expected)
 
 

@@ -225,7 +225,7 @@ WORDS = ["amber", "birch", "cedar", "dune", "ember", "fjord", "grove", "heath", 
 
 @pytest.fixture
 def indexed(build, monkeypatch):
-    monkeypatch.setattr(building, "COMPARED_AT_MOST", 100)
+    monkeypatch.setattr(building, "MAX_COMPARED_NAMES", 100)
     names = [f"{one} {two} {three}" for one in WORDS for two in WORDS for three in WORDS[:7] if one != two]
     return build([{"id": f"E{place}", "aliases": [name]} for place, name in enumerate(names)]), names
 
@@ -264,7 +264,7 @@ def test_narrowing_compares_few_names_and_reads_few_postings(indexed, monkeypatc
 
 
 def test_short_and_similar_names_are_found_by_trigrams(build, monkeypatch):
-    monkeypatch.setattr(building, "COMPARED_AT_MOST", 1)
+    monkeypatch.setattr(building, "MAX_COMPARED_NAMES", 1)
     names = ["x", "é", '"', "a\"b'c*", "東京", "a OR b", "!!!"]
     base = build([{"id": name, "aliases": [name]} for name in names])
     candidates = base.lookup(names, how="fuzzy", min_similarity=1.0)
@@ -278,13 +278,13 @@ def test_short_and_similar_names_are_found_by_trigrams(build, monkeypatch):
 
 
 def test_without_an_index_many_names_are_not_compared_in_silence(build, monkeypatch):
-    monkeypatch.setattr(building, "COMPARED_AT_MOST", 1)
+    monkeypatch.setattr(building, "MAX_COMPARED_NAMES", 1)
     monkeypatch.setattr(building, "_trigram_fault", lambda: "no such module: fts5")
     with pytest.warns(UserWarning, match=r"5 names need an index of trigrams .*no such module: fts5"):
         base = build(SMITHS)
     assert len(base.lookup(["john smith"])) == 2
     assert len(base.lookup(["john smith"], how="fuzzy")) >= 2, "few enough for this reader"
-    monkeypatch.setattr(knowledge_base, "COMPARED_AT_MOST", 1)
+    monkeypatch.setattr(knowledge_base, "MAX_COMPARED_NAMES", 1)
     with pytest.raises(InputError, match=r"kb: has 5 names but no index of trigrams, .*; build it again"):
         base.lookup(["john smith"], how="fuzzy")
 

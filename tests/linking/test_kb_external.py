@@ -101,7 +101,7 @@ def test_the_sample_of_rel_comes_out_as_its_decoded_twin(decoded, rel_sample, tm
 @pytest.mark.parametrize("batch", [2, 1000])
 def test_titles_of_probability_0_are_counted_and_left_out(tmp_path, monkeypatch, batch):
     """Priors of REL sum to more than 1, and most titles have none; rows are written in batches."""
-    monkeypatch.setattr("vbterrier.linking.kb.staging._BATCH", batch)
+    monkeypatch.setattr("vbterrier.linking.kb.staging._BLOCK_ROWS", batch)
     rows = [
         ("fox", coded([["Fox", 0.9], ["Fox_Network", 0.3], ["Fox_(film)", 0.0], ["Fox,_Alaska", 0.0]]), "fox", 3),
         ("dog", coded([["Dog", 0.75], ["Dog_(film)", 0.25]]), "dog", 2),

@@ -30,7 +30,7 @@ TEXTS = ["Ann Lee met LEE in the US", "ANN LEE, US, IT", "us and it", "Zoe\u0308
 
 @pytest.fixture
 def base(tmp_path, monkeypatch):
-    monkeypatch.setattr(ordering, "IN_MEMORY_AT_MOST", 3)
+    monkeypatch.setattr(ordering, "MAX_MEMORY_ALIASES", 3)
     with pytest.warns(DegenerateWarning, match="with and without a prior"):
         made = build_kb(tmp_path / "people.kb", PEOPLE, id_space="people", progress=False)
     with made:
@@ -74,7 +74,7 @@ def test_names_are_mapped_and_not_read(base):
 @pytest.mark.filterwarnings("ignore:dictionary")
 def test_names_may_have_more_bytes_than_offsets_of_32_bits(base, monkeypatch):
     texts, links = base.lexicon().phrases.text.to_pylist(), DictionaryLinker(base).link(TEXTS).frame
-    monkeypatch.setattr("vbterrier.linking.lexicon._MOST_BYTES", 10)
+    monkeypatch.setattr("vbterrier.linking.lexicon._MAX_SHORT_BYTES", 10)
     with pytest.warns(DegenerateWarning, match="with and without a prior"):
         large = build_kb(base.path, PEOPLE, id_space="people", progress=False)
     with large:

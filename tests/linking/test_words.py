@@ -118,7 +118,7 @@ def test_forms_are_equal_where_normal_forms_of_names_are(text):
 
 
 def test_batches_hold_whole_texts_in_order(monkeypatch):
-    monkeypatch.setattr(words_module, "_BATCH", 5)
+    monkeypatch.setattr(words_module, "_BLOCK_CODE_POINTS", 5)
     texts = ["aaaa", "", "b", "cccccccccc", "", "", "dd", "dd"]
     expected = [(0, ["aaaa"]), (1, ["", "b"]), (3, ["cccccccccc"]), (4, ["", "", "dd"]), (7, ["dd"])]
     assert list(batches(texts)) == expected

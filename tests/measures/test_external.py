@@ -13,7 +13,7 @@ from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate.scores import score
 from vbterrier.frames.ranking import Run, ranked
 from vbterrier.hosts.ir_measures import TO_IR_MEASURES
-from vbterrier.measures.external import OF_FIRST, engine_qrels, external_values, is_topicwise, n_decisive
+from vbterrier.measures.external import TOP_MEASURES, engine_qrels, external_values, is_topicwise, n_decisive
 from vbterrier.measures.target import EvaluationTarget, restricted_target
 from vbterrier.measures.text import measures_from
 from vbterrier.settings import Data, Inference
@@ -125,7 +125,7 @@ def random_collection(seed):
 @pytest.mark.parametrize("seed", range(8))
 def test_measures_of_the_first_documents_are_those_of_whole_runs(seed):
     run, qrels = random_collection(seed)
-    measures = [f"{name}@{k}" for name in OF_FIRST for k in (1, 3, 10, 100)]
+    measures = [f"{name}@{k}" for name in TOP_MEASURES for k in (1, 3, 10, 100)]
     measures += ["P(rel=2)@5", "AP(rel=2)@10", "nDCG(judged_only=True)@5", "P(judged_only=True)@5", "AP"]
     ours = score({"mine": run}, qrels, measures, data=Data(on_topics="all"), inference=Inference(n_resamples=2)).values
     # Engines settle ties in different ways: theirs get places instead of scores, as ours do.

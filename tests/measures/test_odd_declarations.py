@@ -136,7 +136,7 @@ def test_topics_left_out_beside_another_measure_are_counted_for_each_measure():
 
 
 def test_one_list_far_longer_than_the_others_asks_for_a_cutoff(monkeypatch):
-    monkeypatch.setattr(ranking, "MOST_PLACES", 10)
+    monkeypatch.setattr(ranking, "MAX_PLACES", 10)
     run, qrels = (
         run_of(q1=[f"d{i}" for i in range(9)], q2=["a"]),
         qrels_of(("q1", "d1", 1), ("q1", "d2", 0), ("q2", "a", 1)),

@@ -49,7 +49,10 @@ FRAMES = [
 
 @pytest.mark.parametrize(
     ("names", "width"),
-    [(LONG, COLUMN), *(at_night(*case) for case in ((LONG, FULL), (["a"], COLUMN), (["a"], FULL)))],
+    [
+        (LONG, COLUMN),
+        *(at_night(*case) for case in ((LONG, FULL), (["a"], COLUMN), (["a"], FULL))),
+    ],
     ids=lambda names: len(names) if isinstance(names, list) else names,
 )
 @pytest.mark.parametrize("kind", KINDS)

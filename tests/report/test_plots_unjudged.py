@@ -394,7 +394,7 @@ def test_numbers_beside_rows_stay_with_the_named_rows():
     numbers, _ = beside(ax)
     assert len(rows_named(ax)) < 30
     assert [f"s{round(100 * float(number)):02}" for number in numbers] == rows_named(ax)
-    assert style.SMALL >= ax.texts[0].get_fontsize() == pytest.approx(style.TINY)
+    assert style.SMALL_TEXT_POINTS >= ax.texts[0].get_fontsize() == pytest.approx(style.MIN_TEXT_POINTS)
 
 
 # Results of the package

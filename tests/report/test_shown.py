@@ -171,7 +171,7 @@ def test_the_usual_figure_is_the_first_and_options_reach_it(made):
 
 def test_distributions_of_many_topics_are_not_computed_to_be_shown(monkeypatch):
     result = vbterrier.unjudged.bootstrap_distribution(DENSE, JUDGED, cutoff=10)
-    monkeypatch.setattr("vbterrier.unjudged.distribution._SHOWN", 11)
+    monkeypatch.setattr("vbterrier.unjudged.distribution._MAX_DISPLAYED_TOPICS", 11)
     assert "<svg" not in result._repr_html_()
     assert "distributions" not in vars(result)
     result.interval(0.9)

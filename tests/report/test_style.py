@@ -70,10 +70,10 @@ def test_series_differ_in_more_than_colour():
 def test_numbers_do_not_begin_a_line_of_a_caption():
     text = "2,000 resamples, seed 20261122; mean deviation 9.2 points on average, r = 0.754; n = 12"
     for width in np.linspace(0.9, 3, 40):
-        lines = style.wrapped_lines(text, width, style.SMALL).split("\n")
+        lines = style.wrapped_lines(text, width, style.SMALL_TEXT_POINTS).split("\n")
         assert " ".join(lines) == text
         assert not any(line.startswith(("20261122", "=", "0.754", "12")) for line in lines), lines
-    assert style.wrapped_lines("a  b\nseed", 3, style.SMALL) == "a b seed"
+    assert style.wrapped_lines("a  b\nseed", 3, style.SMALL_TEXT_POINTS) == "a b seed"
 
 
 @pytest.mark.parametrize("name", [name for name in plots.__all__ if callable(getattr(plots, name))])
@@ -109,4 +109,4 @@ def test_names_that_would_look_the_same_are_cut_where_they_differ():
 def test_text_of_new_figures_has_12_pixels_on_a_screen():
     with style.canvas(None, style.COLUMN, 1.0) as ax:
         pass
-    assert ax.figure.dpi * style.SMALL / 72 >= 12
+    assert ax.figure.dpi * style.SMALL_TEXT_POINTS / 72 >= 12

@@ -15,7 +15,7 @@ from statsmodels.stats.multitest import multipletests
 from vbterrier.errors import DegenerateWarning, ParameterError
 from vbterrier.kernels.mean_limits import SampledQueries, lower_limit, moments, upper_limit
 from vbterrier.stats.comparisons import COLUMNS, adjusted_p_values, comparisons, equivalence, letters
-from vbterrier.stats.paired_tests import RESAMPLED, TESTS, max_t
+from vbterrier.stats.paired_tests import RESAMPLED_TESTS, TESTS, max_t
 
 
 def values(measure="ES@5", **systems):
@@ -108,7 +108,7 @@ def test_each_correction_is_of_the_p_values_of_one_measure(test, correction):
         assert family["p_adjusted"].to_numpy() == pytest.approx(adjusted_p_values(p_values, correction))
     if test != "moderated":
         assert pairs["p_value"].iloc[0] == pytest.approx(pairs["p_value"].iloc[-1], abs=1e-12)
-    used = 199 if test in RESAMPLED else 0
+    used = 199 if test in RESAMPLED_TESTS else 0
     about = pairs[["correction", "test", "n_resamples"]].drop_duplicates()
     assert about.to_numpy().tolist() == [[correction, TESTS[test], used]]
 

@@ -57,8 +57,8 @@ def test_a_column_has_the_interval_that_it_has_alone_whatever_the_blocks(method,
     assert np.array([*whole.low, *whole.high]) == pytest.approx(np.array(alone).T.ravel(), abs=1e-12)
     limit = 1 - 0.025 ** (1 / 60)
     assert (whole.low[4], whole.high[4]) == pytest.approx((0.25 - 10.25 * limit, 0.25 + 9.75 * limit))
-    monkeypatch.setattr(topic_intervals, "_BATCH", 400)
-    monkeypatch.setattr(resample, "_BLOCK", 60 * 7)
+    monkeypatch.setattr(topic_intervals, "_BLOCK_CELLS", 400)
+    monkeypatch.setattr(resample, "_COUNT_BLOCK_CELLS", 60 * 7)
     blocks = topics_intervals(table, **options)
     assert (blocks.low, blocks.high) == (pytest.approx(whole.low, abs=1e-12), pytest.approx(whole.high, abs=1e-12))
 

@@ -13,7 +13,7 @@ from vbterrier.kernels.resample import random_signs, resampled_means, resamples,
 from vbterrier.stats import paired_tests
 from vbterrier.stats.agreement import share_interval
 from vbterrier.stats.paired_tests import (
-    RESAMPLED,
+    RESAMPLED_TESTS,
     TESTS,
     column_std,
     max_t,
@@ -52,7 +52,7 @@ def null_ts(differences, test, n_resamples, seed):
     return np.array([[abs(one_t(np.repeat(moved[:, pair], count))) for pair in range(k)] for count in counts])
 
 
-@pytest.mark.parametrize("test", RESAMPLED)
+@pytest.mark.parametrize("test", RESAMPLED_TESTS)
 def test_p_is_the_share_of_a_plain_loop_with_what_was_seen_added(test):
     result = p_of(DIFFERENCES, test, 199, seed=3)
     drawn = null_ts(DIFFERENCES, test, 199, seed=3)
@@ -132,7 +132,7 @@ def test_pairs_that_differ_by_a_constant():
 def test_a_single_topic_and_one_that_differs_show_no_difference(test):
     assert p_of([[0.7, 0.0, -0.1]], test).tolist() == [1.0, 1.0, 1.0]
     assert np.isnan(t_statistic(np.array([[0.7, 0.0]]))).all()
-    if test in RESAMPLED:
+    if test in RESAMPLED_TESTS:
         assert np.array(max_t(np.array([[0.7, 0.0]]), test, n_resamples=99, seed=0)).tolist() == [[1.0, 1.0]] * 2
         # Resamples without the only topic that differs do not vary and are not 0: t is infinite.
         p = p_of(0.7 * np.eye(20)[:, [3]], test).item()
@@ -147,10 +147,10 @@ def test_signed_ranks_with_ties_are_asymptotic_without_a_correction_for_continui
 
 
 def test_blocks_change_nothing_and_every_sign_flip_comes_once(monkeypatch):
-    whole = [max_t(DIFFERENCES, test, n_resamples=500, seed=1) for test in RESAMPLED]
-    monkeypatch.setattr(resample, "_BLOCK", 30 * 70)
+    whole = [max_t(DIFFERENCES, test, n_resamples=500, seed=1) for test in RESAMPLED_TESTS]
+    monkeypatch.setattr(resample, "_COUNT_BLOCK_CELLS", 30 * 70)
     monkeypatch.setattr(paired_tests, "_BATCH", 70 * 5)
-    for before, test in zip(whole, RESAMPLED, strict=True):
+    for before, test in zip(whole, RESAMPLED_TESTS, strict=True):
         assert np.array(max_t(DIFFERENCES, test, n_resamples=500, seed=1)).tolist() == np.array(before).tolist()
     monkeypatch.setattr(paired_tests, "_BATCH", 20)
     blocks = list(paired_tests._all_signs(5))
@@ -172,7 +172,7 @@ def stepped(seen, drawn, extra):
     return adjusted
 
 
-@pytest.mark.parametrize("test", RESAMPLED)
+@pytest.mark.parametrize("test", RESAMPLED_TESTS)
 def test_max_t_is_the_definition_step_by_step(test):
     p_values, adjusted = max_t(DIFFERENCES, test, n_resamples=199, seed=3)
     seen = np.array([abs(one_t(DIFFERENCES[:, pair])) for pair in range(12)])
@@ -183,7 +183,7 @@ def test_max_t_is_the_definition_step_by_step(test):
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.lists(st.lists(STEPS, min_size=6, max_size=6), min_size=2, max_size=5), st.sampled_from(RESAMPLED))
+@given(st.lists(st.lists(STEPS, min_size=6, max_size=6), min_size=2, max_size=5), st.sampled_from(RESAMPLED_TESTS))
 def test_adjusted_p_is_no_smaller_than_p_and_falls_as_t_rises(columns, test):
     differences = np.array(columns).T
     p_values, adjusted = max_t(differences, test, n_resamples=99, seed=0)
@@ -192,7 +192,7 @@ def test_adjusted_p_is_no_smaller_than_p_and_falls_as_t_rises(columns, test):
     assert (np.diff(adjusted[np.argsort(np.abs(t_statistic(differences)), kind="stable")]) <= 0).all()
 
 
-@pytest.mark.parametrize("test", RESAMPLED)
+@pytest.mark.parametrize("test", RESAMPLED_TESTS)
 def test_one_pair_alone_and_pairs_that_are_one_need_no_adjustment(test):
     p_values, adjusted = max_t(DIFFERENCES[:, [7]], test, n_resamples=99, seed=0)
     assert adjusted.tolist() == p_values.tolist()

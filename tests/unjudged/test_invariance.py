@@ -195,7 +195,19 @@ def test_evidence_united_run_by_run_is_that_of_all_runs_at_once(monkeypatch):
     at_once = fit(runs, qrels, cutoff=10).at(10)
     monkeypatch.setattr(evidence, "_ENTRIES", 1)
     by_run = fit(runs, qrels, cutoff=10).at(10)
-    for name in ("counts", "topic", "level", "distinct", "run_keys", "run", "rank", "item", "fusion_scores", "trust", "keys"):
+    for name in (
+        "counts",
+        "topic",
+        "level",
+        "distinct",
+        "run_keys",
+        "run",
+        "rank",
+        "item",
+        "fusion_scores",
+        "trust",
+        "keys",
+    ):
         np.testing.assert_array_equal(getattr(at_once.evidence, name), getattr(by_run.evidence, name), name)
     assert at_once.evidence.docno.text.equals(by_run.evidence.docno.text)
     np.testing.assert_array_equal(at_once.features.design, by_run.features.design)

@@ -186,7 +186,7 @@ def distance(draws, distribution):
 
 @pytest.mark.parametrize(("strength", "most_numbers"), [(1.5, 1000), (1.5, 1 << 22), (20.0, 1 << 22), (math.inf, 1000)])
 def test_each_system_follows_its_own_law(many, strength, most_numbers, monkeypatch):
-    monkeypatch.setattr(module, "MOST_NUMBERS", most_numbers)
+    monkeypatch.setattr(module, "BLOCK_CELLS", most_numbers)
     cuts = cuts_of(*many, k=6)
     distributions = distribution_of(cuts, prior="pool+run", all_unjudged="pool", prior_strength=strength)
     n_draws = 8000

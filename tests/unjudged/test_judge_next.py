@@ -380,7 +380,7 @@ def test_a_plan_says_what_it_is():
 
 def test_too_many_documents_are_refused(monkeypatch):
     run, qrels = frames()
-    monkeypatch.setattr(judge_next, "MOST_CELLS", 10)
+    monkeypatch.setattr(judge_next, "MAX_COVARIANCE_CELLS", 10)
     with pytest.raises(ParameterError, match="use a smaller cutoff"):
         plan([system("mine", run, qrels, prior="pool")], 2)
 

@@ -733,8 +733,8 @@ def test_many_scores_are_drawn_once_for_all_statistics_unless_the_disk_is_full(m
 def test_blocks_of_topics_are_few_documents_and_change_no_number(monkeypatch):
     model = fit(RUNS, THIN).at(10)
     plain = GradeDraws(model, 300, 1)
-    monkeypatch.setattr(draws, "_BLOCK", 300 * 200)
-    monkeypatch.setattr(draws, "_CELLS", 5000)
+    monkeypatch.setattr(draws, "_BLOCK_CELLS", 300 * 200)
+    monkeypatch.setattr(draws, "_CACHE_CELLS", 5000)
     small = GradeDraws(model, 300, 1)
     assert len(list(small.blocks())) > 5 * len(list(plain.blocks()))
     assert (small.levels == plain.levels).all()
@@ -833,7 +833,7 @@ def test_documents_below_the_cuts_have_the_mean_shift_of_those_of_their_topic_in
 @pytest.mark.parametrize(("many", "expected"), [(0, 2), (1 << 17, 0)])
 def test_memory_of_large_fits_and_draws_is_returned(monkeypatch, many, expected):
     calls = []
-    monkeypatch.setattr(fitted, "MANY", many)
+    monkeypatch.setattr(fitted, "MIN_LARGE_DOCUMENTS", many)
     monkeypatch.setattr(fitted, "release_unused", lambda: calls.append(1))
     fit({"a": RUNS["a"]}, THIN).draw(10, 10, 0)
     assert len(calls) == expected

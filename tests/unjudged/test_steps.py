@@ -59,7 +59,7 @@ def test_topics_in_small_batches_have_the_same_moments(monkeypatch, metric):
     data = frames(4)
     whole = bootstrap_distribution(*data, 8, metric=metric)
     expected = whole.mean.tolist(), whole.std.tolist()
-    monkeypatch.setattr(moments, "_BATCH", 1)
+    monkeypatch.setattr(moments, "_BLOCK_CELLS", 1)
     parts = bootstrap_distribution(*data, 8, metric=metric)
     assert parts.mean == pytest.approx(expected[0], abs=1e-14)
     assert parts.std == pytest.approx(expected[1], abs=1e-8)

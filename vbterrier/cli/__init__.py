@@ -23,7 +23,7 @@ import vbterrier
 from vbterrier.cli import comparison, evaluation, judging, preparation, queries
 from vbterrier.cli.commands import Command, CommandGroup, help_example, restored_logging, show_log, with_common_options
 from vbterrier.cli.options import VERBOSE
-from vbterrier.cli.output import SAID, in_options
+from vbterrier.cli.output import PRINTED_TEXTS, in_options
 from vbterrier.errors import DegenerateWarning, ParameterError, VBTerrierError, encodable, nearest, printable
 from vbterrier.frames.answer import message_counts, text_key
 
@@ -125,11 +125,11 @@ def _counted_warnings() -> Iterator[None]:
 
     warnings.showwarning = keep_warning
     shown: set[str] = set()
-    token = SAID.set(shown)
+    token = PRINTED_TEXTS.set(shown)
     try:
         yield
     finally:
-        SAID.reset(token)
+        PRINTED_TEXTS.reset(token)
         for line, n in message_counts([message for message in messages if text_key(message) not in shown]):
             sys.stderr.write(f"vbterrier: warning: {line}{f' ({n} times)' if n > 1 else ''}\n")
 
@@ -166,7 +166,7 @@ def _stopped_by_signals() -> Iterator[None]:
 
 
 # Commands that the message of an option names at most.
-_MOST_NAMED = 8
+_MAX_NAMED = 8
 
 
 def _without_guesses(error: Any) -> str:
@@ -176,7 +176,7 @@ def _without_guesses(error: Any) -> str:
         return str(error.format_message())
     near = nearest(wrong, _options(context.command))
     others = [name for name, command in _commands(_group()) if wrong in _options(command)]
-    of_others = f" {wrong} is an option of {', '.join(others)}." if 0 < len(others) <= _MOST_NAMED else ""
+    of_others = f" {wrong} is an option of {', '.join(others)}." if 0 < len(others) <= _MAX_NAMED else ""
     return f"{error.message}.{of_others or near or f' {context.command_path} --help lists all.'}"
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from vbterrier.cli.options import Digits, Json, MaxBytes, Quiet, Verbose
-from vbterrier.cli.output import COMMAND, SHOWN
+from vbterrier.cli.output import COMMAND, DISPLAY_MODE
 from vbterrier.errors import ParameterError, collect_warnings, printable
 from vbterrier.log import NAME
 from vbterrier.remedies import Call, Interface, interface
@@ -33,7 +33,7 @@ else:
 LEVELS = (logging.INFO, logging.DEBUG)
 _LONGEST_SUMMARY = 1000
 # Options that decide how a result is shown, which its next step does not repeat.
-_OF_OUTPUT = ("verbose", "quiet", "as_json", "digits", "style")
+_DISPLAY_OPTIONS = ("verbose", "quiet", "as_json", "digits", "style")
 
 
 class _Lines(StreamHandler):
@@ -80,7 +80,11 @@ def _words(ctx: Any, parameters: Sequence[Any]) -> dict[str, tuple[str, ...]]:
     words: dict[str, tuple[str, ...]] = {}
     for each in parameters:
         name = each.name
-        if name is None or getattr(ctx.get_parameter_source(name), "name", "") != "COMMANDLINE" or name in _OF_OUTPUT:
+        if (
+            name is None
+            or getattr(ctx.get_parameter_source(name), "name", "") != "COMMANDLINE"
+            or name in _DISPLAY_OPTIONS
+        ):
             continue
         value, flag = ctx.params.get(name), max(each.opts, key=len)
         values = value if isinstance(value, (list, tuple)) else [value]
@@ -167,7 +171,7 @@ _GROUPS = {
         *("verbose", "help"),
     ),
 }
-_GROUP_OF = {name: group for group, names in _GROUPS.items() for name in names}
+_OPTION_GROUP = {name: group for group, names in _GROUPS.items() for name in names}
 
 
 class Command(TyperCommand):
@@ -180,7 +184,7 @@ class Command(TyperCommand):
             record = each.get_help_record(ctx)
             if record is not None:
                 is_argument = each.param_type_name == "argument"
-                parts["Arguments" if is_argument else _GROUP_OF.get(each.name, "Options")].append(record)
+                parts["Arguments" if is_argument else _OPTION_GROUP.get(each.name, "Options")].append(record)
         for part, rows in parts.items():
             if rows:
                 with formatter.section(part):
@@ -252,19 +256,19 @@ def with_common_options(function: Callable[..., None], *, answers: bool = False)
         with _no_collections():
             from vbterrier import _registration  # noqa: F401 - measures, figures and pages
             from vbterrier.frames.files.blocks import amount
-            from vbterrier.frames.files.source import LIMIT
-            from vbterrier.report.latex import DIGITS
+            from vbterrier.frames.files.source import BYTE_LIMIT
+            from vbterrier.report.latex import TABLE_DIGITS
             from vbterrier.report.tables import WIDTH, terminal_columns
 
         _require_separate(options)
         _require_files(options.get("runs") or ())
         show_log(verbose)
         context = copy_context()
-        context.run(LIMIT.set, None if max_bytes is None else amount("max_bytes", max_bytes, 1))
-        context.run(DIGITS.set, digits)
+        context.run(BYTE_LIMIT.set, None if max_bytes is None else amount("max_bytes", max_bytes, 1))
+        context.run(TABLE_DIGITS.set, digits)
         if quiet and as_json:
             raise ParameterError("--quiet and --json: wanted one of them")
-        context.run(SHOWN.set, "json" if as_json else "quiet" if quiet else "")
+        context.run(DISPLAY_MODE.set, "json" if as_json else "quiet" if quiet else "")
         if options.get("style", "table") == "table":
             context.run(WIDTH.set, terminal_columns())
         context.run(function, *arguments, **options)

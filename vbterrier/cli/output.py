@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 # How the answer is shown: empty (with the tables), "quiet" or "json".
-SHOWN: ContextVar[str] = ContextVar("shown", default="")
+DISPLAY_MODE: ContextVar[str] = ContextVar("shown", default="")
 # The command that runs, and the texts that its answer has already shown.
 COMMAND: ContextVar[Any] = ContextVar("command", default=None)
-SAID: ContextVar[set[str] | None] = ContextVar("said", default=None)
+PRINTED_TEXTS: ContextVar[set[str] | None] = ContextVar("said", default=None)
 # Colours of decisions in terminals.
 _COLOURS = {PASS: "32", FAIL: "31", UNKNOWN: "33"}
 
@@ -118,7 +118,7 @@ def deliver(
     if output is not None:
         show(answer, str(output), rows=frame, evidence=False)
         return
-    text = "" if SHOWN.get() else paper_table(result, style, answer=answer, **options)
+    text = "" if DISPLAY_MODE.get() else paper_table(result, style, answer=answer, **options)
     show(answer, text, style, rows=frame, evidence=evidence, is_answered=True)
 
 
@@ -156,25 +156,25 @@ def show(
     """
     from vbterrier.report.tables import PAPERS, WIDTH, format_table, prose, with_answer
 
-    if SHOWN.get() == "json":
+    if DISPLAY_MODE.get() == "json":
         more = {} if rows is None else {"rows": json.loads(format_table(rows, "json"))}
         echo(json.dumps({**answer.record(), **more}, indent=2, ensure_ascii=False), folds=False)
         return
-    if SHOWN.get() != "quiet" and style != "table":
+    if DISPLAY_MODE.get() != "quiet" and style != "table":
         echo(with_answer(body, answer, style) if style in PAPERS and not is_answered else body)
         return
 
     def fold_prose(text: str) -> str:
         return prose(in_options(text, COMMAND.get(), ()) if COMMAND.get() is not None else text, WIDTH.get())
 
-    head = answer.verdict if SHOWN.get() else answer.head()
+    head = answer.verdict if DISPLAY_MODE.get() else answer.head()
     # The mark counts in the width of the first line.
     head = (
         _colour_mark(fold_prose(f"{MARKS[answer.decision]} {head}"), answer.decision)
         if answer.decision
         else fold_prose(head)
     )
-    if SHOWN.get():
+    if DISPLAY_MODE.get():
         echo(head, folds=False)
         return
     # A command that is folded would not run as printed.
@@ -183,7 +183,7 @@ def show(
     parts = [head, picture, prose(body, WIDTH.get()).strip("\n"), below]
     echo("\n\n".join(filter(None, parts)), folds=False)
     call = call_in_use()
-    if (printed := SAID.get()) is not None and call is not None:
+    if (printed := PRINTED_TEXTS.get()) is not None and call is not None:
         command = COMMAND.get()
         printed |= {text_key(in_options(printable(text), command, ()) if command else text) for text in call.warnings}
 

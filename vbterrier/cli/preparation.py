@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 
 # What a file holds, and the formats in which it is written.
-_RATED = ("beir", "quepid", "rank_eval", "workbench")
+_RATED_FORMATS = ("beir", "quepid", "rank_eval", "workbench")
 CONVERSIONS = {
     "run": ("trec", "beir", "quepid"),
-    "qrels": ("trec", *_RATED),
-    "labels": ("trec", *_RATED),
-    "pool": _RATED,
+    "qrels": ("trec", *_RATED_FORMATS),
+    "labels": ("trec", *_RATED_FORMATS),
+    "pool": _RATED_FORMATS,
     "links": ("answers", "tags", "mentions", "table"),
 }
 KINDS = ("file", "rel", "wikimapper", "wikidata")

@@ -30,7 +30,7 @@ ANSWER_COLUMNS = ("gold", "answer")
 # Default number of sizes.
 _N_SIZES = 20
 # Numbers in memory at a time: 32 MB.
-_BLOCK = 1 << 22
+_BLOCK_CELLS = 1 << 22
 SIZE_COLUMNS = ("name", "measure", "n_qids", "mean", "low", "high", "level", "order", "n_subsets", "seed")
 TESTS = ("bootstrap", "t")
 BESTS = ("whole", "subset")
@@ -60,7 +60,7 @@ def query_orders(n: int, order: str, n_subsets: int, seed: int, held: int) -> It
     if order == "given":
         yield np.arange(n)[None, :]
         return
-    draws, step = stream(seed, "subsets"), max(1, _BLOCK // max(held, n))
+    draws, step = stream(seed, "subsets"), max(1, _BLOCK_CELLS // max(held, n))
     for done in range(0, n_subsets, step):
         yield draws.random((min(step, n_subsets - done), n)).argsort(axis=1)
 

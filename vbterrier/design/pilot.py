@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 
 # The smallest sample for an estimate of kurtosis.
-LEAST = 5
+MIN_DIFFERENCES = 5
 # Numbers drawn at a time: 16 MB.
-_BLOCK = 1 << 21
+_BLOCK_CELLS = 1 << 21
 METHOD = "topics (t)"
 # Kurtosis of the normal distribution.
-_NORMAL = 3.0
+_NORMAL_KURTOSIS = 3.0
 COLUMNS = (
     *("name", "measure", "n_qids", "n_more", "width", "width_then", "ratio", "level", "method"),
     *("ratio_low", "ratio_high"),
@@ -40,8 +40,8 @@ COLUMNS = (
 def trimmed_kurtosis(values: Floats) -> float:
     """Kurtosis about a trimmed mean (Bonett 2006); 3, the normal kurtosis, below 5 values."""
     k = len(values)
-    if k < LEAST:
-        return _NORMAL
+    if k < MIN_DIFFERENCES:
+        return _NORMAL_KURTOSIS
     cut = int(k / (2 * (k - 4) ** 0.5))
     trimmed = np.sort(values)[cut : k - cut].mean()
     return float(k * ((values - trimmed) ** 4).sum() / ((values - values.mean()) ** 2).sum() ** 2)
@@ -61,8 +61,10 @@ class Pilot:
             values = values.astype(np.float64, casting="unsafe" if values.dtype.kind in "OUSif" else "same_kind")
         except (TypeError, ValueError) as error:
             raise InputError(f"pilot: wanted a data frame of values, or an array of differences; {error}") from error
-        if values.ndim != 1 or len(values) < LEAST:
-            raise InputError(f"pilot: wanted at least {LEAST} differences, found an array of shape {values.shape}")
+        if values.ndim != 1 or len(values) < MIN_DIFFERENCES:
+            raise InputError(
+                f"pilot: wanted at least {MIN_DIFFERENCES} differences, found an array of shape {values.shape}"
+            )
         if not np.isfinite(values).all():
             raise InputError(f"pilot: difference {int(np.argmin(np.isfinite(values)))} is not a finite number")
         if np.ptp(values) <= ROUNDING * np.abs(values).max():
@@ -74,8 +76,8 @@ class Pilot:
         self.values: Floats = np.sort(values) if is_equal else values
         self.sample = SampledQueries.equal(len(values)) if sample is None or is_equal else sample
         self.is_equal = is_equal
-        if len(self) < LEAST:
-            raise InputError(f"pilot: wanted at least {LEAST} clusters, found {len(self)}")
+        if len(self) < MIN_DIFFERENCES:
+            raise InputError(f"pilot: wanted at least {MIN_DIFFERENCES} clusters, found {len(self)}")
         self._of = self.sample.moments(self.values[:, None])
 
     def __len__(self) -> int:
@@ -148,14 +150,16 @@ class Pilot:
             return self.std
 
         k, z = len(self), float(special.ndtri(assurance))
-        limit = max(self._std_limits(2 * assurance - 1, max(self.kurtosis, _NORMAL))[1], self._square_limit(assurance))
+        limit = max(
+            self._std_limits(2 * assurance - 1, max(self.kurtosis, _NORMAL_KURTOSIS))[1], self._square_limit(assurance)
+        )
         share = self._shares
         if self.is_equal or np.ptp(share) == 0:
             return limit
         deviations, spread = self._parts / share, float(np.log(share).var(ddof=1))
         c = k / (k - z)
         of_weights = 2 * spread**2 / (k - 1)
-        of_deviations = (max(trimmed_kurtosis(deviations), _NORMAL) - (k - 3) / k) / (k - 1)
+        of_deviations = (max(trimmed_kurtosis(deviations), _NORMAL_KURTOSIS) - (k - 3) / k) / (k - 1)
         half_width = z * c * (of_weights + of_deviations) ** 0.5
         log_normal = (deviations**2).sum() / (k - 1) * c * np.exp(spread + half_width)
         return max(limit, math.sqrt(log_normal))
@@ -205,7 +209,7 @@ class Pilot:
         both = np.stack([centred, centred**2], axis=1)
         sums, n = np.zeros((n_simulations, 2)), 0
         for size in sizes:
-            step = max(1, _BLOCK // max(min(size - n, len(self)), 1))
+            step = max(1, _BLOCK_CELLS // max(min(size - n, len(self)), 1))
             for start in range(0, n_simulations, step):
                 stop = min(start + step, n_simulations)
                 sums[start:stop] += _resampled_sums(both, size - n, stop - start, draws)
@@ -336,8 +340,8 @@ def interval_width(
 def _moments(scores: Floats) -> tuple[float, float, float]:
     """Number, standard deviation (NaN for one score, 0 for equal scores), and kurtosis (at least the normal one)."""
     if len(scores) == 1 or np.ptp(scores) == 0:
-        return len(scores), np.nan if len(scores) == 1 else 0.0, _NORMAL
-    return len(scores), float(scores.std(ddof=1)), max(trimmed_kurtosis(scores), _NORMAL)
+        return len(scores), np.nan if len(scores) == 1 else 0.0, _NORMAL_KURTOSIS
+    return len(scores), float(scores.std(ddof=1)), max(trimmed_kurtosis(scores), _NORMAL_KURTOSIS)
 
 
 def _widths(n: Floats, std: Floats, kurtosis: Floats, more: Ints, level: float) -> dict[str, Floats]:

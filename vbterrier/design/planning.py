@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 # The largest number of queries of a plan.
-MOST = 10**9
+MAX_QUERIES = 10**9
 # The probability with which plans from a pilot reach their power.
 ASSURANCE = 0.8
 TESTS = ("moderated", "t", "randomisation")
@@ -46,9 +46,9 @@ N_SIMULATIONS, _N_SLOW = 10_000, 1000
 # The criterion of large losses of the release gate, and the largest number of queries of its plans.
 _LARGE_LOSS, _MAX_SHARE, MOST_OF_MARGIN = 0.5, 0.05, 100_000
 # Sizes of the curve of a plan for a margin, and its range relative to the number.
-_N_OF_MARGIN, _AROUND = 12, (0.5, 1.3)
+_N_MARGIN_SIZES, _MARGIN_SIZE_RANGE = 12, (0.5, 1.3)
 # Neighbours of the number, and their largest relative distance from it.
-_N_WITHIN, _WITHIN = 17, 0.08
+_N_WITHIN, _NEIGHBOUR_DISTANCE = 17, 0.08
 # Normal differences without a pilot.
 _N_NORMAL = 99
 COLUMNS = (
@@ -56,11 +56,12 @@ COLUMNS = (
     *("n_pilot", "n_simulations", "seed"),
 )
 # Number of sizes of the curve, and its largest size relative to the number by normal theory.
-_N_SIZES, _BEYOND = 40, 1.3
-# The first size is the smaller of 1/_FIRST of the last size and _BEFORE times the smallest number by normal theory.
-_FIRST, _BEFORE = 100, 0.5
+_N_SIZES, _MAX_SIZE_FACTOR = 40, 1.3
+# The first size is the smaller of the last size divided by the ratio, and the smallest number by normal theory times
+# the factor.
+_MAX_SIZE_RATIO, _MIN_SIZE_FACTOR = 100, 0.5
 # Relative standard deviation below which a resample is constant up to rounding.
-_CONSTANT = 1e-6
+_MIN_RELATIVE_STD = 1e-6
 # Standard deviations of differences between two systems over topics: the median and the 90 % quantile over all pairs of
 # the runs of a collection (tests/bench/variances.py).
 STANDARD_DEVIATIONS = {
@@ -76,7 +77,7 @@ STANDARD_DEVIATIONS = {
 # Quantiles of the sample variance in the quadrature over significant differences.
 _N_QUANTILES = 2000
 # Points of the quadrature over the score of the baseline, and standard deviations that it covers.
-_N_POINTS, _REACH = 401, 8.0
+_N_POINTS, _MAX_SCORE_DEVIATIONS = 401, 8.0
 
 
 def least_queries(test: str, level: float) -> int:
@@ -122,8 +123,8 @@ def needed_by_formula(delta: float, std: float, power: float, level: float, leas
 
 def require_possible(n: int, delta: float) -> None:
     """Raise InputError for more than ``MOST`` queries."""
-    if n > MOST:
-        raise InputError(f"delta={delta:g}: {MOST:,} queries do not detect this difference; wanted a larger one")
+    if n > MAX_QUERIES:
+        raise InputError(f"delta={delta:g}: {MAX_QUERIES:,} queries do not detect this difference; wanted a larger one")
 
 
 def corrected_level(level: float, n_systems: int, correction: str, *, baseline: bool = False) -> float:
@@ -142,14 +143,14 @@ def corrected_level(level: float, n_systems: int, correction: str, *, baseline: 
     if not baseline:
         return float(2 * special.ndtr(stats.studentized_range.ppf(level, n_systems, np.inf) / 2**0.5) - 1)
     # Given the baseline's score, the differences from it are independent.
-    score = np.linspace(-_REACH, _REACH, _N_POINTS)
+    score = np.linspace(-_MAX_SCORE_DEVIATIONS, _MAX_SCORE_DEVIATIONS, _N_POINTS)
     density = np.exp(-(score**2) / 2) / np.exp(-(score**2) / 2).sum()
 
     def coverage(critical: float) -> float:
         below, above = special.ndtr(score + critical * 2**0.5), special.ndtr(score - critical * 2**0.5)
         return float(density @ (below - above) ** (n_systems - 1))
 
-    critical = optimize.brentq(lambda value: coverage(value) - level, 0.0, _REACH)
+    critical = optimize.brentq(lambda value: coverage(value) - level, 0.0, _MAX_SCORE_DEVIATIONS)
     return float(2 * special.ndtr(critical) - 1)
 
 
@@ -418,8 +419,8 @@ def _for_difference(
     deltas = difference * sample.std / np.array([sample.std, wide, narrow, sample.std_upper_limit(assurance)])
     smallest, largest = (needed_by_formula(end, sample.std, power, each, least) for end in (deltas.max(), deltas.min()))
     while True:
-        last = max(int(largest * _BEYOND), 20)
-        first = max(2, min(last / _FIRST, smallest * _BEFORE))
+        last = max(int(largest * _MAX_SIZE_FACTOR), 20)
+        first = max(2, min(last / _MAX_SIZE_RATIO, smallest * _MIN_SIZE_FACTOR))
         sizes = sorted({round(size) for size in np.geomspace(first, last, _N_SIZES)} | {max(least, round(first))})
         thresholds = _thresholds(sample, sizes, each, least, n_simulations, seed)
         powers = np.stack([(some[:, None] <= deltas).mean(axis=0) for some in thresholds], axis=1)
@@ -518,11 +519,20 @@ def _for_margin(
         )
     _, high, low, n_units = (n or MOST_OF_MARGIN for n in needed)
     # Neighbours, with independent simulations, reduce the Monte Carlo error.
-    around = sorted({max(round(part * n_units), least) for part in np.linspace(1 - _WITHIN, 1 + _WITHIN, _N_WITHIN)})
+    around = sorted(
+        {
+            max(round(part * n_units), least)
+            for part in np.linspace(1 - _NEIGHBOUR_DISTANCE, 1 + _NEIGHBOUR_DISTANCE, _N_WITHIN)
+        }
+    )
     powers = np.array([passing(float(scales[3]), size) for size in around])
     n_units = math.ceil(_crossing(around, powers, power, least) or n_units)
     n_equal = math.ceil(math.log(gate.tail) / math.log1p(-gate.margin / gate.worst)) if gate.margin < gate.worst else 2
-    sizes = np.unique(np.geomspace(max(2, _AROUND[0] * low), _AROUND[1] * high, _N_OF_MARGIN).round().astype(int))
+    sizes = np.unique(
+        np.geomspace(max(2, _MARGIN_SIZE_RANGE[0] * low), _MARGIN_SIZE_RANGE[1] * high, _N_MARGIN_SIZES)
+        .round()
+        .astype(int)
+    )
     about = (level, f"non-inferiority (margin {gate.margin:g})", "bonferroni", n_systems, assurance)
     n_pilot = (0 if sample is None else len(sample.values), n_simulations, seed)
     rows = [
@@ -564,7 +574,7 @@ def _without_pilot(
     # Power decreases with the standard deviation: low belongs to the largest.
     spreads = _spreads(measure)
     n_qids, high, low = (needed_by_formula(abs(delta), std, power, each, least) for std in spreads)
-    sizes = np.unique(np.geomspace(max(2, low / 4), high * _BEYOND, _N_SIZES).round())
+    sizes = np.unique(np.geomspace(max(2, low / 4), high * _MAX_SIZE_FACTOR, _N_SIZES).round())
     powers = [power_by_formula(sizes, abs(delta), std, each, least) for std in spreads]
     rows = [(delta, int(row[0]), *row[1:], *about, 0, 0, 0) for row in zip(sizes, *powers, strict=True)]
     return QueryPlan(n_qids, low, high, delta, power, about[0], n_qids, pd.DataFrame(rows, columns=list(COLUMNS)))
@@ -635,7 +645,7 @@ def detectable_difference(
     n_usual = N_SIMULATIONS if sample.is_equal else _N_SLOW
     n_simulations = n_usual if n_simulations is None else whole("n_simulations", n_simulations)
     numbers = [n_qids] if hasattr(n_qids, "__index__") else list(n_qids)
-    sizes = sorted({whole("n_qids", n, low=2, high=MOST) for n in numbers})
+    sizes = sorted({whole("n_qids", n, low=2, high=MAX_QUERIES) for n in numbers})
     each, by = _of_each_test(level, n_systems, test, correction, baseline=baseline)
     narrow, wide = (end / sample.std for end in sample.std_interval(level))
     rows = []
@@ -695,7 +705,7 @@ def design_errors(n_qids: int | Iterable[int], delta: float, std: float, *, leve
     level = number("level", level, low=0, high=1, open_low=True, open_high=True)
     rows = []
     numbers = [n_qids] if hasattr(n_qids, "__index__") else list(n_qids)
-    for n in [whole("n_qids", size, low=2, high=MOST) for size in numbers]:
+    for n in [whole("n_qids", size, low=2, high=MAX_QUERIES) for size in numbers]:
         right, wrong = (float(power_by_formula(float(n), sign * delta, std, level)) for sign in (1, -1))
         error = std / n**0.5
         # Significant means are beyond these, for each quantile of the sample variance.
@@ -719,7 +729,7 @@ def _thresholds(
     for n, (mean, error, df) in zip(sizes, pilot.resampled_moments(sizes, n_simulations, seed), strict=True):
         smallest = special.stdtrit(df, (1 + level) / 2) * error - mean
         # Constant resamples do not allow a test, and fewer queries than the least no significance.
-        yield np.where((n >= least) & (error > _CONSTANT * pilot.std / n**0.5), smallest, np.inf)
+        yield np.where((n >= least) & (error > _MIN_RELATIVE_STD * pilot.std / n**0.5), smallest, np.inf)
 
 
 def _crossing(sizes: Sequence[int], powers: Floats, target: float, least: int) -> int | None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 N_DRAWS = 10_000
 SOURCES = ("model", "queries")
 # Level of the limit of the Kolmogorov distance.
-_LIMIT = 0.95
+_KOLMOGOROV_LEVEL = 0.95
 
 
 @dataclass(frozen=True)
@@ -382,5 +382,5 @@ def _distance(model: Floats, queries: Floats) -> tuple[float, float]:
 
     # Rounded, because equal scores may differ by rounding errors.
     distance = stats.ks_2samp(model.round(12), queries.round(12), method="asymp").statistic
-    limit = stats.kstwobign.ppf(_LIMIT) * np.sqrt(1 / len(model) + 1 / len(queries))
+    limit = stats.kstwobign.ppf(_KOLMOGOROV_LEVEL) * np.sqrt(1 / len(model) + 1 / len(queries))
     return float(distance), float(limit)

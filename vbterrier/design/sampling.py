@@ -247,9 +247,9 @@ def _frame(
 ESTIMATORS = ("hajek", "ht")
 TARGETS = ("mean", "total")
 # Effective sample size that an interval needs.
-_FEW = 20
+_MIN_EFFECTIVE_SIZE = 20
 # Effective sample size, relative to the queries, below which weights are unequal.
-_UNEQUAL = 0.8
+_MIN_EFFECTIVE_SHARE = 0.8
 COLUMNS = ("name", "measure", "value", "low", "high", "level", "method", "n_qids", "n_resamples", "seed", "std_error")
 
 
@@ -354,8 +354,10 @@ def horvitz_thompson(
     if interval == "bounded" and not bounded.all():
         unknown = examples(keys["measure"].to_numpy()[~bounded].tolist())
         raise ParameterError(f"interval='bounded': the range of {unknown} is unknown; use interval='t'")
-    is_bounded = bounded & (interval == "bounded" or (interval == "auto" and n_effective < _UNEQUAL * len(weights)))
-    if not is_bounded.all() and n_effective < min(_FEW, len(weights) / 5):
+    is_bounded = bounded & (
+        interval == "bounded" or (interval == "auto" and n_effective < _MIN_EFFECTIVE_SHARE * len(weights))
+    )
+    if not is_bounded.all() and n_effective < min(_MIN_EFFECTIVE_SIZE, len(weights) / 5):
         warn(
             f"sample: very unequal weights, its {len(weights)} queries have an effective size of {n_effective:.1f}; do "
             "not rely on the interval, and draw by a method with less unequal probabilities, such as 'uniform'"

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 ALLOCATIONS = ("proportional", "equal", "neyman")
 # Name of the single stratum without strata.
-ALL = "all"
+SINGLE_STRATUM = "all"
 # Draws needed to estimate a variance.
-_LEAST = 2
+_MIN_STRATUM_DRAWS = 2
 # Units of the first stage by method; other methods have one stage.
 STAGES = {"random-document": "document", "random-mention": "mention"}
 
@@ -101,7 +101,7 @@ class MentionCorpus:
 def query_strata(mentions: MentionCorpus, strata: Strata, extras: Sequence[str]) -> tuple[list[str], Ints]:
     """Names of the strata, and the index of the stratum of each query; functions get docno, mention and ``extras``."""
     if strata is None:
-        return [ALL], np.zeros(len(mentions), dtype=np.int64)
+        return [SINGLE_STRATUM], np.zeros(len(mentions), dtype=np.int64)
     if isinstance(strata, str):
         return _names_and_codes(mentions.column(strata), f"{mentions.name} column {strata!r}")
     if callable(strata):
@@ -164,7 +164,7 @@ def allocate(
         if not weights.any():
             raise ParameterError("variances: all are 0; wanted at least one above 0")
     # Two draws from each stratum if possible, to estimate the variance within strata.
-    low = np.minimum(_LEAST, capacity)
+    low = np.minimum(_MIN_STRATUM_DRAWS, capacity)
     return allocated(weights, n, low if low.sum() <= n else np.ones_like(low), capacity)
 
 

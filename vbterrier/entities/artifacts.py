@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyterrier as pt
 
-from vbterrier.entities.learners import FORMAT, META, TRAINED, metadata, read_saved_stage
+from vbterrier.entities.learners import FORMAT, META, STAGE_TYPE, metadata, read_saved_stage
 from vbterrier.entities.neural.entity_ranker import NeuralEntityRanker
 from vbterrier.entities.neural.reranker import NeuralReranker
 from vbterrier.entities.pool import read_links, write_links
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _LINKS = "links.parquet"
 # A file of metadata has a few hundred bytes.
-_MOST_BYTES = 1 << 16
+_MAX_META_BYTES = 1 << 16
 
 
 class _Folder(pt.Artifact):  # type: ignore[misc]
@@ -36,7 +36,7 @@ class _Folder(pt.Artifact):  # type: ignore[misc]
     def __init__(self, path: StrPath) -> None:
         super().__init__(path_parameter("path", path))
         try:
-            meta = parse_json(read_content(self.path / META, _MOST_BYTES))
+            meta = parse_json(read_content(self.path / META, _MAX_META_BYTES))
         except (OSError, ValueError, RecursionError) as error:
             raise FileError(self.path, f"has no {META} that can be read ({error})") from error
         identity = {"type": self.ARTIFACT_TYPE, "format": FORMAT}
@@ -135,7 +135,7 @@ class TrainedStage(_Folder):
     True
     """
 
-    ARTIFACT_TYPE = TRAINED
+    ARTIFACT_TYPE = STAGE_TYPE
 
     def stage(self, *inputs: Any, **options: Any) -> Any:
         """Return the stage; links, entities, texts and other inputs are given again, as in ``load`` of the stage."""

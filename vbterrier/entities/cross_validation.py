@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 # The largest number of folds within the training topics of a fold.
-INNER = 5
+MAX_INNER_FOLDS = 5
 
 
 def fold_number(qid: str, folds: int, seed: int) -> int:
@@ -267,7 +267,7 @@ def _equal_folds(run: pd.DataFrame, seed: int) -> Any:
             f"{n_topics} training topics are too few for estimators in a sequence, each of which learns from the "
             "output of the earlier one for topics that this has not seen; use more topics or fewer folds"
         )
-    return KFold(min(INNER, n_topics), shuffle=True, random_state=seed)
+    return KFold(min(MAX_INNER_FOLDS, n_topics), shuffle=True, random_state=seed)
 
 
 class RowsByTopic:

@@ -24,7 +24,7 @@ PROBES = (
 )
 # Entities of a training whose texts and vectors are compared, and the largest relative difference of vectors between
 # machines that round differently.
-_N_ENTITIES, _ROUNDING = 64, 1e-4
+_N_ENTITIES, _VECTOR_TOLERANCE = 64, 1e-4
 
 
 def _digest(content: bytes) -> str:
@@ -119,4 +119,4 @@ def _close(before: Any, now: Any) -> bool:
         return False
     # The numbers of vectors would set the scale of the means.
     one, other = (np.concatenate([np.asarray(each[1:], dtype=np.float64) for each in rows]) for rows in (before, now))
-    return bool(np.abs(one - other).max(initial=0) <= _ROUNDING * np.abs(one).max(initial=0))
+    return bool(np.abs(one - other).max(initial=0) <= _VECTOR_TOLERANCE * np.abs(one).max(initial=0))

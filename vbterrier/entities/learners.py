@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 
 
 # The file of metadata of artifacts, and their format and type.
-META, FORMAT, TRAINED = "pt_meta.json", "vbterrier", "trained_stage"
+META, FORMAT, STAGE_TYPE = "pt_meta.json", "vbterrier", "trained_stage"
 _PARAMETERS = "model.json"
 # The format of the file of parameters.
 _VERSION = 5
 # The size of the files of a stage: parameters with the topics of the training, and trees as text.
-MOST_BYTES = 1 << 30
+MAX_STAGE_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,7 @@ def metadata(kind: str) -> str:
 def read_saved_stage(folder: Path) -> dict[str, Any]:
     """Return the stage, the parameters and the topics of a saved stage, and the name of the file of its model."""
     try:
-        made = parse_json(read_content(folder / _PARAMETERS, MOST_BYTES))
+        made = parse_json(read_content(folder / _PARAMETERS, MAX_STAGE_BYTES))
     except (OSError, ValueError, RecursionError) as error:
         raise FileError(folder, f"is not a saved model ({error}); write it with save") from error
     kinds = {"stage": str, "parameters": dict, "topics": list, "weights": str, "digest": str}
@@ -98,7 +98,7 @@ def _require_same_space(stage: str, before: str, now: str) -> None:
 def _require_digest(path: Path, expected: str) -> None:
     """Refuse a model that is not the one saved with the parameters: readers of models crash on damaged ones."""
     try:
-        content = read_content(path, MOST_BYTES)
+        content = read_content(path, MAX_STAGE_BYTES)
     except OSError as error:
         raise FileError(path, f"is not a saved model ({error.strerror or error}); write it with save") from error
     if _digest(content) != expected:
@@ -318,7 +318,7 @@ class Learner(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
         made["links"] = self._link_digests()
         text = json.dumps({**made, "topics": sorted(self._topics), "weights": name, "digest": digest}, indent=2) + "\n"
         with folder_of_files(folder):
-            replace_files({folder / name: packed, folder / META: metadata(TRAINED), folder / _PARAMETERS: text})
+            replace_files({folder / name: packed, folder / META: metadata(STAGE_TYPE), folder / _PARAMETERS: text})
         for other in folder.glob(f"model*{self.SUFFIX}"):
             if self._is_model(other.name) and other.name != name:
                 other.unlink(missing_ok=True)

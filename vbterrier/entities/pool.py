@@ -153,7 +153,7 @@ _SCHEMA = pa.schema(
 # The id space of the entities, in the metadata of the file.
 _SPACE = b"vbterrier:id_space"
 # Rows per write.
-_CHUNK = 1 << 20
+_BLOCK_ROWS = 1 << 20
 
 
 def write_links(pool: LinkedPool, path: StrPath) -> None:
@@ -194,8 +194,8 @@ def write_links(pool: LinkedPool, path: StrPath) -> None:
     text = pa.array(pool.topics, pa.large_string()), pool.docno.text, pool.entities.text
     schema = _SCHEMA.with_metadata({_SPACE: pool.space.encode()})
     with replacing(path_parameter("path", path)) as file, pq.ParquetWriter(file, schema, compression="zstd") as writer:
-        for start in range(0, len(link), _CHUNK):
-            at, of = document[start : start + _CHUNK], link[start : start + _CHUNK]
+        for start in range(0, len(link), _BLOCK_ROWS):
+            at, of = document[start : start + _BLOCK_ROWS], link[start : start + _BLOCK_ROWS]
             codes = pool.topic[at], at, np.where(of >= 0, of_rows(pool.entity, of), -1)
             # The code -1 is a missing id.
             ids = [

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 JUDGMENTS = "judgments"
 # A model of other topics than those of the run; of other topics of the same run; of the topic itself. Each is stronger.
-OTHER, CROSSED, OWN = VALUES = ("other topics", "cross-validated", "own topic")
+OTHER, CROSSED, OWN_TOPIC = VALUES = ("other topics", "cross-validated", "own topic")
 
 
 def with_mark(run: pd.DataFrame, value: str) -> pd.DataFrame:
@@ -30,7 +30,7 @@ def with_mark(run: pd.DataFrame, value: str) -> pd.DataFrame:
 def of_fitted(run: pd.DataFrame, topics: frozenset[str], *sources: pd.DataFrame) -> pd.DataFrame:
     """Mark the run of a model that was fitted on some topics; its sources are its inputs."""
     of_same = run["qid"].astype(str).isin(topics)
-    return with_strongest_mark(run, with_mark(run[of_same], OWN), with_mark(run[~of_same], OTHER), *sources)
+    return with_strongest_mark(run, with_mark(run[of_same], OWN_TOPIC), with_mark(run[~of_same], OTHER), *sources)
 
 
 def of_cross_validated(run: pd.DataFrame, *sources: pd.DataFrame) -> pd.DataFrame:
@@ -71,7 +71,7 @@ def require_independent(run: Any, name: str, *, folds: bool) -> None:
         names = run.loc[rows, "qid"].astype(str).unique().tolist()
         return f"{len(names)} topics ({examples(names)})"
 
-    crossed, of_same = ((run[JUDGMENTS] == value).to_numpy(dtype=bool) for value in (CROSSED, OWN))
+    crossed, of_same = ((run[JUDGMENTS] == value).to_numpy(dtype=bool) for value in (CROSSED, OWN_TOPIC))
     if crossed.any():
         problem = (
             f"{name}: column {JUDGMENTS!r} says that the rankings of {topics(crossed)} are cross-validated: through "

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 
 _ARRAYS = ("topic", "label", "rank", "starts", "entity", "weight", "mentions")
-_LONGEST = 60
-_SELECTED = ("name", "qid", "rank", "entity_id", "score", "df_relevant", "df_other", "oer", "signal")
+_MAX_LABEL_LENGTH = 60
+_SELECTED_COLUMNS = ("name", "qid", "rank", "entity_id", "score", "df_relevant", "df_other", "oer", "signal")
 
 
 def check_links(links: Any) -> LinkedPool | pd.DataFrame:
@@ -103,7 +103,7 @@ class EntityStage(pyterrier.Stage):
         # The repr of a table of vectors could take longer than the ranking.
         if isinstance(value, (str, int, float, tuple, list, pt.Transformer)) or value is None:
             text = repr(value)
-            return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+            return text if len(text) <= _MAX_LABEL_LENGTH else text[: _MAX_LABEL_LENGTH - 3] + "..."
         return f"{len(value)} entries" if hasattr(value, "__len__") else type(value).__name__
 
     @staticmethod
@@ -429,7 +429,7 @@ def selected_entities(
     named = runs if isinstance(runs, Mapping) else {"run": runs}
     cutoff = whole("cutoff", cutoff)
     parts = [_entity_rows(str(name), run, table, oer, classes, cutoff) for name, run in named.items()]
-    selected = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(_SELECTED))
+    selected = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(_SELECTED_COLUMNS))
     return selected.assign(k=cutoff, rel=rel, alpha=alpha, tau=shrinkage)
 
 

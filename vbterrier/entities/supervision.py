@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from vbterrier.entities.provenance import OWN, with_mark
+from vbterrier.entities.provenance import OWN_TOPIC, with_mark
 from vbterrier.entities.rankers.base import RunOnPool
 from vbterrier.entities.rankers.consensus import ConsensusEntities, random_scores
 from vbterrier.entities.stage import pool_of_links, require_judged
@@ -167,7 +167,7 @@ def closed_entities(
     if lost:
         warn(f"closed_entities: {agreeing(len(lost), 'topics have no candidate')} ({examples(lost)})")
     warn("closed_entities derives candidates from the judgments of the evaluation: use them as a diagnostic only")
-    return with_mark(ranked(made[kept].assign(label=label[kept]), name="entity run"), OWN)
+    return with_mark(ranked(made[kept].assign(label=label[kept]), name="entity run"), OWN_TOPIC)
 
 
 def _is_balanced(topic: Ints, label: Ints, order: Floats) -> Bools:

@@ -71,7 +71,7 @@ numbers of all entities that the person may mean, at least one: {{"meanings": [1
 """
 # Labels as pandas and spreadsheets write them.
 _SPELLINGS = {"0.0": "0", "1.0": "1", "False": "0", "True": "1"}
-_KEY, _SHOWN = ["qid", "entity_id"], ("name", "description", "kind")
+_KEY, _SHOWN_COLUMNS = ["qid", "entity_id"], ("name", "description", "kind")
 _MARKUP = re.compile(r"([\\`*_\[\]|#<>])")
 _MAX_REASON = 200
 
@@ -107,13 +107,13 @@ class AnnotationTask(Shown):
         ``ann.instructions.txt``. Raises InputError for an id that a spreadsheet would run as a formula.
         """
         rows = self.items.drop(columns=["prob"] * self.blind).assign(label="")
-        texts = ["query", *(name for name in _SHOWN if name in rows.columns)]
+        texts = ["query", *(name for name in _SHOWN_COLUMNS if name in rows.columns)]
         return write_sheet(path, rows, _KEY, texts, INSTRUCTIONS, "labels")
 
     def prompts(self, template: str = ANNOTATION_PROMPT) -> dict[str, str]:
         """Return the prompt of each query; probabilities are not shown."""
         made = {}
-        shown = [name for name in ("entity_id", *_SHOWN) if name in self.items.columns]
+        shown = [name for name in ("entity_id", *_SHOWN_COLUMNS) if name in self.items.columns]
         for qid, group in self.items[self.items["entity_id"] != NIL].groupby("qid", sort=False):
             rows = group[shown].itertuples(index=False, name=None)
             texts = [json.dumps(", ".join(filter(None, map(str, row)))) for row in rows]
@@ -290,7 +290,7 @@ class Annotations(Shown):
             qid = kept.loc[total <= 0, "qid"].iloc[0]
             raise InputError(f"labels: the entities of query {qid!r} have the probability 0; use probs='votes'")
         made = kept.assign(prob=weight / total, n_annotators=kept["n"]).merge(
-            self.task.items[[*_KEY, "query", *(name for name in _SHOWN if name in self.task.items)]], on=_KEY
+            self.task.items[[*_KEY, "query", *(name for name in _SHOWN_COLUMNS if name in self.task.items)]], on=_KEY
         )
         return made.drop(columns="n")
 
@@ -371,11 +371,11 @@ def annotate(
     frame, queries = intents_and_queries(intents, queries, undefined)
     Intents(frame)
     queries = queries.assign(qid=queries["qid"].astype(str), query=queries["query"].astype(str))[["qid", "query"]]
-    items = frame[[*_KEY, "prob", *(name for name in _SHOWN if name in frame.columns)]]
+    items = frame[[*_KEY, "prob", *(name for name in _SHOWN_COLUMNS if name in frame.columns)]]
     items = items.assign(qid=items["qid"].astype(str), entity_id=items["entity_id"].astype(str))
     lacking = sorted(set(queries["qid"]).difference(items.loc[items["entity_id"] == NIL, "qid"]))
     items = pd.concat([items, pd.DataFrame({"qid": lacking, "entity_id": NIL, "prob": 0.0})], ignore_index=True)
-    texts = [name for name in _SHOWN if name in items.columns]
+    texts = [name for name in _SHOWN_COLUMNS if name in items.columns]
     items[texts] = items[texts].astype(object).where(items[texts].notna(), "").astype(str)
     order = np.arange(len(items), dtype=np.float64)
     if blind:

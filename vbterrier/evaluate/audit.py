@@ -19,10 +19,10 @@ from vbterrier.evaluate.judge_estimates import (
     score_correction,
 )
 from vbterrier.evaluate.judge_scores import (
-    ALONE,
     CORRECTED,
+    DAWID_SKENE_ESTIMATE,
+    JUDGE_ESTIMATE,
     KEY,
-    TOGETHER,
     dawid_skene_labels,
     scores_alone,
     topic_table,
@@ -60,10 +60,10 @@ if TYPE_CHECKING:
 # Differences of shares of machine labels between systems that matter.
 _UNEVEN = 0.05
 # Arguments that a list of topics to judge has, too, and systems that a picture has.
-_SAME = ("runs", "qrels", "labels", "on_topics", "duplicates", "system")
+_NEXT_STEP_ARGUMENTS = ("runs", "qrels", "labels", "on_topics", "duplicates", "system")
 _MOST_DRAWN = 15
 # Columns that follow those of names: what a row is about comes before its numbers, and stays in sight on telephones.
-_FIRST = ("measure", "estimate", "judge")
+_FIRST_COLUMNS = ("measure", "estimate", "judge")
 # The methods of corrected scores by documents, in words.
 _CORRECTIONS = {
     "unjudged (normal)": "a model of the grades of unjudged documents (normal)",
@@ -163,7 +163,7 @@ class JudgeAudit(Shown):
             return ""
         judges = tuple("--labels" if word in {"--judge", "-j"} else word for word in call.words["judge"])
         same = replace(call, words={**call.words, "labels": judges})
-        return same.next("judge", "", _SAME, complete=int(n_topics), output="judge.tsv")
+        return same.next("judge", "", _NEXT_STEP_ARGUMENTS, complete=int(n_topics), output="judge.tsv")
 
     def _picture(self) -> IntervalPicture | None:
         corrected = self.systems[(self.systems["estimate"] == CORRECTED) & self.systems["value"].notna()]
@@ -231,7 +231,7 @@ class JudgeAudit(Shown):
     def _figures(self) -> Figures:
         estimate, judge = self.systems["estimate"], self.systems["judge"]
         topics = (", topics of " + judge).where(judge != "", "")
-        method = np.where(estimate == ALONE, "judge " + judge, estimate + topics)
+        method = np.where(estimate == JUDGE_ESTIMATE, "judge " + judge, estimate + topics)
         frame = self.systems.assign(method=method, n_resamples=0).dropna(subset=["value", "low", "high"])
         return {"forest": lambda: {"intervals": frame}, "reliability": lambda: {"bins": self.calibration}}
 
@@ -423,7 +423,7 @@ def audit_judge(
     together, accuracy = dawid_skene_labels(judged_labels, human)
     if len(together):
         table = topic_table(together, loaded, measure)[1]
-        tables.append(scores_alone("", list(loaded), table, level, seed, baseline, TOGETHER))
+        tables.append(scores_alone("", list(loaded), table, level, seed, baseline, DAWID_SKENE_ESTIMATE))
     systems, pairs = (
         _reorder_columns(pd.concat(parts, ignore_index=True).assign(measure=measure, **options), place)
         for place, parts in enumerate(zip(*tables, strict=True), 1)
@@ -481,7 +481,7 @@ def _require_runs(loaded: Mapping[str, Run], **values: Any) -> None:
 
 def _reorder_columns(frame: pd.DataFrame, place: int) -> pd.DataFrame:
     """A table of estimates with its columns in the order of the documentation; ``place`` follows the names."""
-    for column in reversed(_FIRST):
+    for column in reversed(_FIRST_COLUMNS):
         frame.insert(place, column, frame.pop(column))
     # After the level.
     frame.insert(frame.shape[1] - 3, "n_qids", frame.pop("n_qids"))

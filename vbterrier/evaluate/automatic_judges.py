@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 STATISTICS = ("tau", "tau_ap", "rbo")
 # The smallest value of each statistic.
-LEAST = (-1.0, -1.0, 0.0)
+MIN_STATISTICS = (-1.0, -1.0, 0.0)
 _COLUMNS = ("judge", "statistic", "uncertainty", "value", "low", "high", "level", "n_systems", "n_qids")
 
 
@@ -63,7 +63,9 @@ def judge_correlations(
             correlations = np.array([_correlations(*pair) for pair in zip(draws.T, drawn.T, strict=True)])
             # Resamples of a sample have lower correlations than samples: their mean becomes the value.
             low, high = equal_tails(correlations.T, level) - correlations.mean(axis=0) + values
-            for statistic, *ends in zip(STATISTICS, values, np.maximum(low, LEAST), np.minimum(high, 1.0), strict=True):
+            for statistic, *ends in zip(
+                STATISTICS, values, np.maximum(low, MIN_STATISTICS), np.minimum(high, 1.0), strict=True
+            ):
                 rows.append((judge, statistic, source, *ends, level, len(names), sum(sizes)))
     return pd.DataFrame(rows, columns=list(_COLUMNS)).assign(n_draws=n_draws, seed=seed)
 

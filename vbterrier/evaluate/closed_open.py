@@ -46,7 +46,7 @@ DOCUMENT_SIDES = ("closed", "open")
 JUDGMENTS = ("all", "reachable")
 UNMATCHED = ("append", "drop")
 EFFECTS = ("entity side", "document side", "interaction")
-_CELL = ["entity_side", "document_side"]
+_CELL_COLUMNS = ["entity_side", "document_side"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -84,9 +84,9 @@ class ClosedOpen(Shown):
 
     def means(self) -> pd.DataFrame:
         """Mean scores: one row per cell, one column per measure."""
-        table = self.intervals.drop_duplicates([*_CELL, "measure"])
-        index = pd.MultiIndex.from_product([table[name].unique() for name in _CELL], names=_CELL)
-        wide = table.pivot(index=_CELL, columns="measure", values="value")
+        table = self.intervals.drop_duplicates([*_CELL_COLUMNS, "measure"])
+        index = pd.MultiIndex.from_product([table[name].unique() for name in _CELL_COLUMNS], names=_CELL_COLUMNS)
+        wide = table.pivot(index=_CELL_COLUMNS, columns="measure", values="value")
         return wide.reindex(index=index, columns=table["measure"].unique())
 
 
@@ -188,7 +188,9 @@ def evaluate_closed_open(
             )
         coverage[side] = labelled.coverage()
     values, intervals = (
-        concatenation({cell: getattr(scores, name) for cell, scores in results.items()}, _CELL).drop(columns="name")
+        concatenation({cell: getattr(scores, name) for cell, scores in results.items()}, _CELL_COLUMNS).drop(
+            columns="name"
+        )
         for name in ("values", "intervals")
     )
     effects = _effects(values, list(entities), **how)
@@ -223,7 +225,7 @@ def _concatenation(*rankings: pd.DataFrame) -> pd.DataFrame:
 def _effects(values: pd.DataFrame, sides: list[str], **options: Any) -> pd.DataFrame:
     rows = []
     for measure, group in values.groupby("measure", sort=False):
-        cells = group.pivot(index="qid", columns=_CELL, values="value").dropna()
+        cells = group.pivot(index="qid", columns=_CELL_COLUMNS, values="value").dropna()
         closed, opened = ([cells[side, where] for side in sides] for where in DOCUMENT_SIDES)
         low, high = score_bounds(f"{measure} - ")
         contrasts = (

@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 # Arguments that the report of the same runs has, too, and pairs that a picture has.
-_SAME = (
+_NEXT_STEP_ARGUMENTS = (
     "runs",
     "qrels",
     "measures",
@@ -79,7 +79,7 @@ _SAME = (
     "system",
     "names",
 )
-_MOST_DRAWN = 10
+_MAX_PAIR_BARS = 10
 # The tests that honour a column of queries.
 _TESTS_WITH = {"weight": ("moderated", "t"), "cluster": ("moderated", "t", "randomisation", "bootstrap")}
 
@@ -169,11 +169,15 @@ class Comparison(Shown):
             # Reports have no weights, clusters or segments.
             return ""
         if call.options is None:
-            return call.next("report", "write_report", _SAME, path="report.html")
-        return call.next("report", "write_report", _SAME, output="report.html") if "runs" in call.words else ""
+            return call.next("report", "write_report", _NEXT_STEP_ARGUMENTS, path="report.html")
+        return (
+            call.next("report", "write_report", _NEXT_STEP_ARGUMENTS, output="report.html")
+            if "runs" in call.words
+            else ""
+        )
 
     def _picture(self) -> IntervalPicture:
-        pairs = self.pairs[self.pairs["measure"] == self.pairs["measure"].iloc[0]].head(_MOST_DRAWN)
+        pairs = self.pairs[self.pairs["measure"] == self.pairs["measure"].iloc[0]].head(_MAX_PAIR_BARS)
         bars = [
             Bar(f"{row['name_a']} - {row['name_b']}", row["diff"], row["low"], row["high"])
             for row in pairs.to_dict("records")

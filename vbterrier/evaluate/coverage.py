@@ -40,7 +40,14 @@ from vbterrier.measures.target import EvaluationTarget, Scoring, deepest
 from vbterrier.settings import Data, Inference, Options, with_defaults
 from vbterrier.stats.regression import STRATA_COLUMNS as STRATA
 from vbterrier.stats.regression import coverage_strata
-from vbterrier.stats.topic_intervals import COLUMNS, N_RESAMPLES, RESAMPLED, Interval, method_within, topics_interval
+from vbterrier.stats.topic_intervals import (
+    COLUMNS,
+    N_RESAMPLES,
+    RESAMPLED_METHODS,
+    Interval,
+    method_within,
+    topics_interval,
+)
 from vbterrier.stats.topic_statistics import Ratio, disc_ratio
 
 if TYPE_CHECKING:
@@ -55,7 +62,7 @@ if TYPE_CHECKING:
 
 
 # A share of documents that is a serious caveat, and entity runs that a picture has.
-_MANY, _MOST_DRAWN = 0.2, 15
+_SERIOUS_SHARE, _MOST_DRAWN = 0.2, 15
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -133,10 +140,10 @@ class CoverageReport(Shown):
         pool = self.pool.iloc[0]
         if pool["share_unjudged"] > 0:
             text = f"{pool['share_unjudged']:.1%} of the documents of the pool are unjudged and count as non-relevant."
-            yield Caveat("Pool", text, serious=bool(pool["share_unjudged"] > _MANY))
+            yield Caveat("Pool", text, serious=bool(pool["share_unjudged"] > _SERIOUS_SHARE))
         if pool["share_without_entities"] > 0:
             text = f"{pool['share_without_entities']:.1%} of the documents of the pool mention no entity."
-            yield Caveat("Pool", text, serious=bool(pool["share_without_entities"] > _MANY))
+            yield Caveat("Pool", text, serious=bool(pool["share_without_entities"] > _SERIOUS_SHARE))
 
     def _next(self, call: Call) -> str:
         return call.again(per_query=True) if call.options is not None and "per_query" not in call.words else ""
@@ -221,7 +228,7 @@ VALUES = ("name", "qid", "measure", "value")
 MEASURES = ("AP", "nDCG@20")
 RATIO = "topics (percentile), ratio of means"
 # Methods that resample topics.
-_RESAMPLED = (*(f"topics ({method})" for method in RESAMPLED), RATIO)
+_RESAMPLED_METHODS = (*(f"topics ({method})" for method in RESAMPLED_METHODS), RATIO)
 # Topics are the units of all intervals, which need at least two.
 _TWO = 2
 # A column beside those of the document measures.
@@ -315,7 +322,7 @@ class EntityLevel:
         few = table.loc[~is_overlap & (table["n_qids"] < _TWO), "measure"].unique()
         if len(few):
             warn(f"{examples(few)}: fewer than two topics have a value, so there is no interval")
-        resamples = np.where(table["method"].isin(_RESAMPLED), n_resamples, 0)
+        resamples = np.where(table["method"].isin(_RESAMPLED_METHODS), n_resamples, 0)
         return table.assign(level=level, n_resamples=resamples, seed=seed)[list(COLUMNS)]
 
     def discrimination(self, values: pd.DataFrame, intervals: pd.DataFrame) -> pd.DataFrame:

@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
     from vbterrier.measures.target import EvaluationTarget
 
-OF_QRELS = ("ENDCG@10", "nDCG@10", "Unjudged@10")
+QRELS_MEASURES = ("ENDCG@10", "nDCG@10", "Unjudged@10")
 # For one run, which no other run accompanies as evidence.
-OF_ONE_RUN = ("ENDCG@10", "BNDCG@10", "nDCG@10", "Unjudged@10")
+SINGLE_RUN_MEASURES = ("ENDCG@10", "BNDCG@10", "nDCG@10", "Unjudged@10")
 # For judgments of relevant documents alone.
-OF_POSITIVE = ("nDCG@10", "RR@10", "Unjudged@10")
-OF_INTENTS = ("ES@10", "VB@10")
+POSITIVE_MEASURES = ("nDCG@10", "RR@10", "Unjudged@10")
+INTENT_MEASURES = ("ES@10", "VB@10")
 # Measures of pyndeval, if it is installed.
-OF_DIVERSITY = ("alpha_nDCG@10", "ERR_IA@10")
+DIVERSITY_MEASURES = ("alpha_nDCG@10", "ERR_IA@10")
 # For intents with different probabilities, which those ignore.
-OF_WEIGHTED = ("WeightedAlphaNDCG@10", "WeightedERRIA@10")
+WEIGHTED_MEASURES = ("WeightedAlphaNDCG@10", "WeightedERRIA@10")
 # Measures that describe runs: no system is better for a higher or lower value.
 DIAGNOSTIC = ("Unjudged",)
 
@@ -53,14 +53,14 @@ def default_measures(
     if target is not None and not diverse:
         # The evaluation warns of them.
         with unheard():
-            adhoc = OF_QRELS if n_systems > 1 else OF_ONE_RUN
-            adhoc = adhoc if is_identified(target.judgments()) else OF_POSITIVE
+            adhoc = QRELS_MEASURES if n_systems > 1 else SINGLE_RUN_MEASURES
+            adhoc = adhoc if is_identified(target.judgments()) else POSITIVE_MEASURES
     has_subtopics = diverse and not has_intents
-    diversity = OF_DIVERSITY if has_subtopics and importlib.util.find_spec("pyndeval") else ()
+    diversity = DIVERSITY_MEASURES if has_subtopics and importlib.util.find_spec("pyndeval") else ()
     frames = (None if target is None else target.frame, subtopics)
     if has_subtopics and any(unequal(frame) for frame in frames if frame is not None):
-        diversity = OF_WEIGHTED
-    return (*adhoc, *diversity, *(OF_INTENTS if has_intents or diverse else ()))
+        diversity = WEIGHTED_MEASURES
+    return (*adhoc, *diversity, *(INTENT_MEASURES if has_intents or diverse else ()))
 
 
 def judgments_and_measures(

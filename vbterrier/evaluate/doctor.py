@@ -41,14 +41,14 @@ if TYPE_CHECKING:
 CUTOFFS = (5, 10, 20, 100)
 TIE_CUTOFF = 10
 # Signs of a pool with a fixed depth, of judgments that are missing at random, and of the end of a shallow pool.
-LEAST_KS, LEAST_SIGMA, SHALLOW = 0.4, 0.2, 0.85
+LEAST_KS, LEAST_SIGMA, MIN_POOL_SHARE = 0.4, 0.2, 0.85
 # Fewer topics do not show them.
-LEAST_TOPICS = 10
+MIN_TOPICS = 10
 # Runs with a share of unjudged documents that is higher by this were not pooled.
-FOREIGN = 0.1
+FOREIGN_EXCESS = 0.1
 
 
-_TAGGED = "tags of "
+_TAGS_PREFIX = "tags of "
 # Titles of columns of runs.
 RUN_TITLES = {
     "name": "system",
@@ -229,7 +229,7 @@ def diagnose(
         "weighted": unequal(frame),
     }
     about = _intent_facts(loaded, *intents_and_tags(intents, tags), notes) if intents is not None else []
-    kinds["covered"] = None if intents is None else any(what.startswith(_TAGGED) for what, _ in about)
+    kinds["covered"] = None if intents is None else any(what.startswith(_TAGS_PREFIX) for what, _ in about)
     # What is unjudged in runs of other ids says nothing about measures.
     described = table[~table["name"].isin(of_other_ids)] if len(of_other_ids) < len(table) else table
     support = _support(described, **kinds, identified=is_identified(judgments))
@@ -270,7 +270,7 @@ def judgment_notes(runs: Mapping[str, Run], judgments: Judgments, *, with_depth:
         )
         return [JudgmentNote(text, serious=True)]
     evidence = collect_evidence(runs, judgments, TIE_CUTOFF, max(CUTOFFS))
-    if len(np.unique(evidence.topic)) < LEAST_TOPICS:
+    if len(np.unique(evidence.topic)) < MIN_TOPICS:
         return []
     sigma, ks = selection(evidence)
     shares = judged_shares(evidence)
@@ -279,7 +279,10 @@ def judgment_notes(runs: Mapping[str, Run], judgments: Judgments, *, with_depth:
     notes: list[JudgmentNote] = []
     if ks > LEAST_KS:
         top = shares[:TIE_CUTOFF]
-        shallow, last = int(np.argmax(np.append(top < SHALLOW * top[0], True))), np.flatnonzero(~np.isnan(top))[-1]
+        shallow, last = (
+            int(np.argmax(np.append(top < MIN_POOL_SHARE * top[0], True))),
+            np.flatnonzero(~np.isnan(top))[-1],
+        )
         text = (
             f"{top[0]:.0%} of the documents at rank 1 are judged and {top[last]:.0%} of those at rank {last + 1}, and "
             f"the share falls after rank {shallow}; measures with larger cutoffs, and AP, depend on estimates"
@@ -292,7 +295,7 @@ def judgment_notes(runs: Mapping[str, Run], judgments: Judgments, *, with_depth:
             "as ENDCG can be trusted, and condensed lists and nDCG are biased"
         )
         notes.append(JudgmentNote(text, serious=False))
-    foreign = [evidence.names[place] for place in np.flatnonzero(of_run > of_run.min() + FOREIGN)]
+    foreign = [evidence.names[place] for place in np.flatnonzero(of_run > of_run.min() + FOREIGN_EXCESS)]
     if foreign:
         text = (
             f"{examples(foreign)} retrieved documents that were not in the pool, which nDCG treats as non-relevant; "
@@ -390,7 +393,7 @@ def _intent_facts(runs: Mapping[str, Run], intents: Any, tags: Any, notes: list[
                 notes.append(str(error))
                 continue
             share = np.nanmean(covered.tagged) if np.isfinite(covered.tagged).any() else 0.0
-            facts.append((f"{_TAGGED}{name}", f"{share:.1%} of the first {TIE_CUTOFF} documents have a tag"))
+            facts.append((f"{_TAGS_PREFIX}{name}", f"{share:.1%} of the first {TIE_CUTOFF} documents have a tag"))
     return facts
 
 

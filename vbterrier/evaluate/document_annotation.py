@@ -60,7 +60,7 @@ _SHEET = ["qid", "query", "docno", "text", "candidates", "annotation", "source",
 _KINDS = ("person", "model")
 _SEPARATOR = ";"
 # Relative difference of an inclusion probability in a sheet from that of the design, which has six digits.
-_ROUNDING = 1e-4
+_INCLUSION_TOLERANCE = 1e-4
 # Weight of the given probabilities of intents, in documents: of 2, 4, 8 and 16, those of AMBIENT, AIDA and Congress are
 # estimated best with 2 or 4 from 10, 20 or 30 % of the documents.
 _PRIOR_DOCUMENTS = 4.0
@@ -604,7 +604,7 @@ class _Sheet:
     def _require_inclusion(self, documents: AmbiguousDocuments) -> None:
         """Refuse inclusion probabilities of other runs, cutoffs or topics, or of several draws."""
         expected = documents.sample(self.design, self.n_units, 0, units=True).inclusion
-        odd = self.is_drawn & (np.abs(self.inclusion - expected) > _ROUNDING * expected)
+        odd = self.is_drawn & (np.abs(self.inclusion - expected) > _INCLUSION_TOLERANCE * expected)
         if odd.any():
             one = int(np.argmax(odd))
             qid = documents.qids[documents.table.topic[one]]

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 _LOOK = "look for other prefixes or leading zeros"
 _SAVED_TABLES = ("aggregated.csv", "perquery.csv")
-_OF_INTERVALS = "an interval over topics needs"
+_INTERVAL_NEED = "an interval over topics needs"
 
 
 class ExperimentTables(NamedTuple):
@@ -452,7 +452,7 @@ def scores_on_all_topics(
         lambda: score(runs, qrels, measures, intents=intents, tags=tags, data=data, inference=inference)
     )
     for message in messages:
-        if _OF_INTERVALS not in message:
+        if _INTERVAL_NEED not in message:
             warn(message)
     return scores
 

@@ -46,7 +46,16 @@ STYLES = {"bold": _BOLD, "color": _COLOURS, "colour": _COLOURS}
 # Columns of tests that have no best value.
 _UNMARKED = (" p-value", " p-value corrected", " reject")
 # Arguments of the same experiment for values of topics.
-_SAME = ("retr_systems", "topics", "qrels", "eval_metrics", "names", "filter_by_qrels", "filter_by_topics", "system")
+_NEXT_STEP_ARGUMENTS = (
+    "retr_systems",
+    "topics",
+    "qrels",
+    "eval_metrics",
+    "names",
+    "filter_by_qrels",
+    "filter_by_topics",
+    "system",
+)
 # Limits of messages: items, and characters of a name.
 _LISTED, _WIDTH = 6, 80
 
@@ -235,7 +244,9 @@ class ExperimentValues:
         call = call_in_use()
         if call is None or len(self.names) == 1:
             return answer
-        values = call.next("compare", "Experiment", [name for name in call.words if name in _SAME], perquery=True)
+        values = call.next(
+            "compare", "Experiment", [name for name in call.words if name in _NEXT_STEP_ARGUMENTS], perquery=True
+        )
         return replace(answer, next=f"vbterrier.compare({values})")
 
     def n_undefined(self) -> dict[Any, dict[str, int]]:

@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     from vbterrier.unjudged.pool import MachineLabels
 
 # Differences of shares of labelled documents between systems that are reported.
-_UNEQUAL = 0.05
+_MAX_SHARE_DIFFERENCE = 0.05
 # The columns of a run that TagEntities writes; a list, because pandas treats a tuple as one column.
-TAGGED = ["entity_id", "weight", "tagger", "tied", "n_abstained"]
+TAG_COLUMNS = ["entity_id", "weight", "tagger", "tied", "n_abstained"]
 
 
 def named_systems(systems: Any) -> Any:
@@ -275,7 +275,7 @@ def warn_of_uneven_labels(labels: MachineLabels, runs: Mapping[str, Run], cutoff
 def warn_if_uneven(judge: str, shares: Mapping[str, float], result: str) -> None:
     """Warn if the shares of labelled documents of two systems differ by more than .05."""
     low, high = min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)
-    if shares[high] - shares[low] > _UNEQUAL:
+    if shares[high] - shares[low] > _MAX_SHARE_DIFFERENCE:
         warn(
             f"{judge}: labelled {shares[low]:.0%} of the documents of {low!r}, but {shares[high]:.0%} of those of "
             f"{high!r}: {result} may favour systems that it labelled"

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import examples
-from vbterrier.frames.answer import OF_GUESSES, Note
+from vbterrier.frames.answer import GUESSES_NOTE, Note
 from vbterrier.intents.coverage import Intents, Tags, cover
 from vbterrier.intents.taggers import NIL
 from vbterrier.kernels.tolerances import PROBABILITY_ROUNDING
@@ -29,12 +29,12 @@ GUESSES = (
     "vbterrier.evaluate.annotate_documents)"
 )
 # The share of queries with equal probabilities from which it is reported.
-_MOST = 0.5
+_MAX_UNIFORM_SHARE = 0.5
 
 
 def guessed_measures(measures: Iterable[Any], notes: Iterable[Note], *, judged: bool) -> tuple[str, ...]:
     """Return the measures of tags if a note says that these are mostly guesses; without judgments, all are."""
-    if not any(note.kind == OF_GUESSES for note in notes):
+    if not any(note.kind == GUESSES_NOTE for note in notes):
         return ()
     return tuple(str(one) for one in measures if not judged or isinstance(one, CandidateMeasure))
 
@@ -45,7 +45,7 @@ def guess_note(target: EvaluationTarget, runs: Mapping[str, Any]) -> Iterator[No
     tied = [_tied_decisions(frame) for frame in frames if "tied" in frame.columns and "entity_id" in frame.columns]
     share = float(np.concatenate(tied).mean()) if any(map(len, tied)) else 0.0
     if share > MOSTLY:
-        yield Note(f"{share:.0%} of the tags are decided by a tie: {GUESSES}", OF_GUESSES)
+        yield Note(f"{share:.0%} of the tags are decided by a tie: {GUESSES}", GUESSES_NOTE)
 
 
 def _tied_decisions(frame: pd.DataFrame) -> np.ndarray[Any, np.dtype[np.bool_]]:
@@ -75,7 +75,7 @@ def prior_note(intents: pd.DataFrame) -> Iterator[str]:
     prob = intents.loc[intents["entity_id"] != NIL].groupby("qid", sort=False)["prob"].agg(["size", "min", "max"])
     several = prob[prob["size"] > 1]
     uniform = several[several["max"] - several["min"] <= PROBABILITY_ROUNDING]
-    if not len(uniform) or len(uniform) <= _MOST * len(several):
+    if not len(uniform) or len(uniform) <= _MAX_UNIFORM_SHARE * len(several):
         return
     size = uniform["size"]
     many = f"{size.min()} to {size.max()}, mean {size.mean():.1f}" if size.min() < size.max() else f"{size.min()}"

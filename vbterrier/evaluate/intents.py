@@ -19,7 +19,7 @@ from vbterrier.errors import (
 )
 from vbterrier.evaluate.comparison import untested_pairs
 from vbterrier.evaluate.inputs import (
-    TAGGED,
+    TAG_COLUMNS,
     document_tags,
     evaluation_target,
     intents_and_queries,
@@ -44,7 +44,7 @@ from vbterrier.evaluate.scores import Scores, score
 from vbterrier.execution.chunks import Work, measure_plan
 from vbterrier.execution.parallel import workers
 from vbterrier.execution.streaming import read_first_ranks
-from vbterrier.frames.answer import OF_GUESSES, Note
+from vbterrier.frames.answer import GUESSES_NOTE, Note
 from vbterrier.frames.contracts import system_items
 from vbterrier.frames.files.parts import is_in_files, is_table
 from vbterrier.frames.notebook import Panel
@@ -347,7 +347,7 @@ def evaluate_intents(
             frame, [tags, *retagged], perturbations, shared_parts(reported), nil, is_modelled=is_modelled
         )
     scored = score(
-        {name: run.frame.drop(columns=TAGGED, errors="ignore") for name, run in runs.items()},
+        {name: run.frame.drop(columns=TAG_COLUMNS, errors="ignore") for name, run in runs.items()},
         measures=reported,
         intents=frame,
         tags=tags,
@@ -429,9 +429,9 @@ def _labelled_scores(scores: Scores, quality: TagQuality | None, measures: Seque
     """Scores with the measures that are guessed by labels, which say how many tags are right whatever decided them."""
     if quality is None or not quality.n_tags:
         return scores
-    notes = [note for note in scores.notes if note.kind != OF_GUESSES]
+    notes = [note for note in scores.notes if note.kind != GUESSES_NOTE]
     if quality.micro.precision < MOSTLY:
-        notes.insert(0, Note(f"{quality.micro.precision:.0%} of the tags are right: {GUESSES}", OF_GUESSES))
+        notes.insert(0, Note(f"{quality.micro.precision:.0%} of the tags are right: {GUESSES}", GUESSES_NOTE))
     return replace(scores, notes=tuple(notes), guessed=guessed_measures(measures, notes, judged=False))
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _RANKS = ((1, 3), (4, 10), (11, 30), (31, 100))
 # Agreement that people do not reach, and the fewest documents that show it.
-_COPIED, _FEW = 0.995, 20
+_COPIED, _MIN_COPY_DOCUMENTS = 0.995, 20
 _UNLIKELY = 0.001
 # Documents up to the cutoff that one other family retrieves.
 _OTHERS = "\0others"
@@ -81,7 +81,7 @@ def warn_of_copies(frame: pd.DataFrame, judges: list[str]) -> None:
         both = frame[frame[judge].notna()]
         same = both[judge] == both["grade"]
         of_run = same[both["owner"] != ""].groupby(both["owner"]).agg(["mean", "size"])
-        of_run = of_run[(of_run["size"] >= _FEW) & (of_run["mean"] >= _COPIED)]
+        of_run = of_run[(of_run["size"] >= _MIN_COPY_DOCUMENTS) & (of_run["mean"] >= _COPIED)]
         # More equal labels than those of all documents explain.
         of_run = of_run[same.mean() ** of_run["size"] < _UNLIKELY]
         if len(of_run) and same.mean() < _COPIED:
@@ -90,7 +90,7 @@ def warn_of_copies(frame: pd.DataFrame, judges: list[str]) -> None:
                 f"{of_run.index[0]} retrieves, and {same.mean():.0%} of all judgments; the first seem to be machine "
                 "labels: give human judgments alone"
             )
-        elif len(both) >= _FEW and same.all():
+        elif len(both) >= _MIN_COPY_DOCUMENTS and same.all():
             warn(f"judge {judge!r}: its labels equal all human judgments; check that they are not a copy")
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from vbterrier.unjudged.pool import Judgments, MachineLabels
 
 # The fewest complete topics, or judged documents of each other topic, from which scores are corrected.
-_LEAST_TOPICS, _LEAST_DOCUMENTS = 15, 20
+_MIN_TOPICS, _LEAST_DOCUMENTS = 15, 20
 BY_DOCUMENTS, BY_TOPICS = "judged documents", "complete topics"
 
 
@@ -73,9 +73,9 @@ def score_correction(material: AuditMaterial) -> Correction:
     if n_judged >= _LEAST_DOCUMENTS:
         return Correction(BY_DOCUMENTS)
     complete = [topic for topic in shared if topic not in lacking]
-    if len(complete) < _LEAST_TOPICS:
+    if len(complete) < _MIN_TOPICS:
         return Correction(
-            f"a correction needs {_LEAST_TOPICS} complete topics (now {len(complete)}), or {_LEAST_DOCUMENTS} judged "
+            f"a correction needs {_MIN_TOPICS} complete topics (now {len(complete)}), or {_LEAST_DOCUMENTS} judged "
             f"documents in each other topic (now {n_judged:.1f})"
         )
     scores = np.mean([each.scores[:, np.searchsorted(each.topics, shared)] for each in judged], axis=0)

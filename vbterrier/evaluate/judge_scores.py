@@ -29,18 +29,18 @@ if TYPE_CHECKING:
     from vbterrier.unjudged.evidence import Evidence
 
 # The estimate from the labels of several judges, which has no human judgments.
-TOGETHER = "judges without humans (Dawid-Skene)"
+DAWID_SKENE_ESTIMATE = "judges without humans (Dawid-Skene)"
 # The run of all labelled documents, whose name no system has, and the parts of the judgments that are held out.
 _FRAME, _FOLDS, _HELD_OUT_DRAWS = "\0labelled", 5, 200
 # The model of judgments that are a sample has none of the errors that selection causes.
-_SAMPLED = Constants(call=0, topic=0, topic_higher=0, of_run=0, of_run_topic=0, inflation=1)
+_SAMPLED_CONSTANTS = Constants(call=0, topic=0, topic_higher=0, of_run=0, of_run_topic=0, inflation=1)
 # Judged documents of a stratum that are enough to correct the others.
-_ENOUGH = 5
+_MIN_STRATUM_DOCUMENTS = 5
 # The estimates of an audit.
-HUMANS, CORRECTED, ALONE = "humans alone", "corrected", "judge alone"
+HUMANS, CORRECTED, JUDGE_ESTIMATE = "humans alone", "corrected", "judge alone"
 KEY = ["qid", "docno"]
 # The fewest judges whose grades can be estimated without humans, and the most grades.
-_JUDGES, _MOST_GRADES = 3, 20
+_JUDGES, _MAX_GRADE = 3, 20
 
 
 def evidence_runs(
@@ -197,7 +197,7 @@ class _Fold:
         cells = np.bincount(topic * n_levels + judged, minlength=evidence.counts.size)
         level[rows] = -1
         without = replace(evidence, level=level, counts=evidence.counts - cells.reshape(evidence.counts.shape))
-        model = replace(fit_evidence(without, _SAMPLED, exact=True), sigma=0.0)
+        model = replace(fit_evidence(without, _SAMPLED_CONSTANTS, exact=True), sigma=0.0)
         drawn = GradeDraws(model, _HELD_OUT_DRAWS, seed)
         counts, at = drawn.counts - drawn.unseen_counts, np.searchsorted(without.unjudged_positions, rows)
         before = ideal_dcg(counts, gain, k)
@@ -231,7 +231,7 @@ def _excess_weights(evidence: Evidence, judged: Any, in_cut: Any, held_out: Floa
                 np.quantile(predicted[of_side], [1 / 3, 2 / 3]), predicted[of_side]
             )
     n, n_judged = np.bincount(stratum, minlength=6), np.bincount(stratum[judged], minlength=6)
-    if not len(evidence.unjudged_positions) or ((n > n_judged) & (n_judged < _ENOUGH)).any():
+    if not len(evidence.unjudged_positions) or ((n > n_judged) & (n_judged < _MIN_STRATUM_DOCUMENTS)).any():
         return None
     topic = evidence.topic
     share = np.bincount(topic) / np.maximum(np.bincount(topic[judged], minlength=int(topic.max()) + 1), 1)
@@ -263,7 +263,7 @@ def scores_alone(
     level: float,
     seed: int,
     baseline: str | None,
-    estimate: str = ALONE,
+    estimate: str = JUDGE_ESTIMATE,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Scores by the labels of one judge: ``table``, shape (n_systems, n_topics), of the systems called ``names``."""
     a, b = _places(names, baseline)
@@ -323,7 +323,7 @@ def dawid_skene_labels(labelled: pd.DataFrame, human: pd.DataFrame) -> tuple[pd.
     wide = labelled.pivot(index=KEY, columns="name", values="label")
     highest = max(int(human["label"].max()), int(np.nanmax(wide.to_numpy())))
     columns = ["judge", "n", "accuracy", "agreement_with_humans"]
-    whole_labels = (wide.fillna(0) % 1 == 0).all(axis=None) and highest <= _MOST_GRADES
+    whole_labels = (wide.fillna(0) % 1 == 0).all(axis=None) and highest <= _MAX_GRADE
     if wide.shape[1] < _JUDGES or not whole_labels:
         return pd.DataFrame(columns=[*KEY, "label"]), pd.DataFrame(columns=columns)
     labels = wide.clip(lower=0).fillna(-1).to_numpy().astype(np.int64)

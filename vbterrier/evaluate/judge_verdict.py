@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 TRUSTED, NOT_TRUSTED, UNKNOWN = "TRUSTED", "NOT TRUSTED", "UNKNOWN"
 # The level of the limits of both verdicts, the share of reversed pairs that a trusted judge may have, the shift that
 # its scores may have, in margins, and the fewest complete topics for a verdict on the order.
-LEVEL, MOST_REVERSED, _SHIFT, LEAST_TOPICS = 0.95, 0.1, 2.0, 10
+LEVEL, MOST_REVERSED, _SHIFT, MIN_TOPICS = 0.95, 0.1, 2.0, 10
 # The AUC of labels that separate relevant documents, and the overrating of a family's documents that is named, in
 # shares of the highest grade.
 _SEPARATES, _UNFAIR = 0.75, 0.05
 # Level of the intervals of family bias, all together, and the most reversed pairs that are named.
-_SEVERE, _MOST_NAMED = 0.99, 3
+_SEVERE, _MAX_NAMED = 0.99, 3
 COLUMNS = ["judge", "order", "order_reason", "levels", "levels_reason", "findings", "n_complete", "n_topics"]
 COLUMNS += ["n_pairs", "n_apart", "reversed", "reversed_low", "reversed_high", "n_order", "shift", "largest_shift"]
 COLUMNS += ["half_width", "n_levels", "n", "auc", "auc_low", "n_with", "n_without", "margin", "level"]
@@ -75,8 +75,8 @@ def order_verdict(judged: JudgedTopics, names: list[str], margin: float, seed: i
     if not apart.any():
         row["order_reason"] = f"it separates none of {count_text(n_pairs, 'pair')} of systems by {margin:g}"
         return row, []
-    if k < min(LEAST_TOPICS, n_all):
-        row["n_order"] = float(min(LEAST_TOPICS, n_all))
+    if k < min(MIN_TOPICS, n_all):
+        row["n_order"] = float(min(MIN_TOPICS, n_all))
         row["order_reason"] = _too_few(judged, row["n_order"])
         return row, []
     limits = order_limits(judge, judged.corrections, n_all, margin, level=LEVEL, seed=seed)
@@ -94,7 +94,7 @@ def order_verdict(judged: JudgedTopics, names: list[str], margin: float, seed: i
     named = [
         f"it reverses {names[limits.pairs[0, pair]]} and {names[limits.pairs[1, pair]]}: {limits.gap[pair]:+.3f} by "
         f"its labels, {limits.corrected[pair]:+.3f} ± {limits.half[pair]:.3f} corrected"
-        for pair in limits.reversed_pairs[:_MOST_NAMED].tolist()
+        for pair in limits.reversed_pairs[:_MAX_NAMED].tolist()
     ]
     others = len(limits.reversed_pairs) - len(named)
     return row, [*named, *([f"it reverses {count_text(others, 'more pair')}"] if others else [])]
@@ -105,7 +105,7 @@ def levels_verdict(judged: JudgedTopics, names: list[str], margin: float) -> dic
     n_all, k, most = len(judged.topics), judged.n_complete, _SHIFT * margin
     row: dict[str, Any] = {"levels": UNKNOWN, "shift": np.nan, "largest_shift": np.nan, "half_width": np.nan}
     if k < min(2, n_all):
-        row["n_levels"] = float(min(LEAST_TOPICS, n_all))
+        row["n_levels"] = float(min(MIN_TOPICS, n_all))
         return {**row, "levels_reason": _too_few(judged, row["n_levels"])}
     # The judge is too high if humans correct its scores downwards.
     shift, half = -judged.corrections.mean(axis=1), shift_limits(judged.corrections, n_all, level=LEVEL)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 POOLS = ("query", "collection")
 # Parameters that all measures of a call share.
-_OF_CALL = ("intents", "tags", "rel", "normalise", "undefined")
+_CALL_PARAMETERS = ("intents", "tags", "rel", "normalise", "undefined")
 
 
 def shared_parts(measures: Sequence[ir_measures.Measure]) -> str:
@@ -41,7 +41,7 @@ def shared_nil(measures: Sequence[ir_measures.Measure]) -> str:
     if len(nil) > 1:
         raise ParameterError("measures must share one nil=; evaluate measures with another nil= in a separate call")
     for measure in intent_measures:
-        options = [name for name in _OF_CALL if measure[name] != measure.SUPPORTED_PARAMS[name].default]
+        options = [name for name in _CALL_PARAMETERS if measure[name] != measure.SUPPORTED_PARAMS[name].default]
         if options:
             raise ParameterError(
                 f"{measure}: measures share the intents and tags of the call; drop {options[0]}=, or use "

@@ -49,19 +49,30 @@ _LOG = logging.getLogger(__name__)
 # Sources of uncertainty, and the method in tables.
 UNCERTAINTY = {"unjudged": "unjudged (draws)", "topics": "topics (percentile)", "both": "unjudged and topics (draws)"}
 # With weights or clusters of queries, topics are not resampled.
-_SAMPLED = "sampled topics"
-_OF_SAMPLES = {
-    "unjudged": f"unjudged (draws) of {_SAMPLED}",
-    "topics": f"{_SAMPLED} (t, unseen)",
-    "both": f"unjudged (draws) and {_SAMPLED} (t, unseen)",
+_SAMPLED_TOPICS = "sampled topics"
+_SAMPLE_METHODS = {
+    "unjudged": f"unjudged (draws) of {_SAMPLED_TOPICS}",
+    "topics": f"{_SAMPLED_TOPICS} (t, unseen)",
+    "both": f"unjudged (draws) and {_SAMPLED_TOPICS} (t, unseen)",
 }
 N_DRAWS = 2000
 _PAIR = ["name_a", "name_b"]
 # Arguments that a plan of judgments has, too, and systems that a picture has.
-_SAME = ("runs", "qrels", "measure", "labels", "model", "pool_cutoff", "on_topics", "duplicates", "system", "data")
+_NEXT_STEP_ARGUMENTS = (
+    "runs",
+    "qrels",
+    "measure",
+    "labels",
+    "model",
+    "pool_cutoff",
+    "on_topics",
+    "duplicates",
+    "system",
+    "data",
+)
 _MOST_DRAWN = 15
 # Drawn differences that are in memory at a time, few enough for the processor's cache.
-_BLOCK = 1 << 17
+_BLOCK_CELLS = 1 << 17
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -128,11 +139,11 @@ class SystemRanking(Shown):
     def _next(self, call: Call) -> str:
         pair = [str(names.iloc[0]) for systems in self._tied_first() if len(names := systems["name"])]
         # Plans of judgments have no weights.
-        is_sampled = _SAMPLED in self.systems["method"].iloc[0]
+        is_sampled = _SAMPLED_TOPICS in self.systems["method"].iloc[0]
         if len(pair) < 2 or is_sampled or not (self.systems["n_unjudged_share"] > 0).any():  # noqa: PLR2004 - a pair
             return ""
         between: Any = tuple(pair) if call.options is None else ",".join(pair)
-        return call.next("judge", "judge_next", _SAME, difference=between, budget=20)
+        return call.next("judge", "judge_next", _NEXT_STEP_ARGUMENTS, difference=between, budget=20)
 
     def _picture(self) -> IntervalPicture:
         rows = self.systems.head(_MOST_DRAWN)
@@ -287,7 +298,7 @@ def rank_systems(
         pairs[f"p_a_beats_b_{source}"] = beats.get(source, np.nan)
     systems = systems.assign(n_unjudged_share=systems["name"].map(shares), level=level)
     about: dict[str, Any] = {"estimand": estimand(parsed, models)} if models else {}
-    about |= {"method": (UNCERTAINTY if sample is None else _OF_SAMPLES)[uncertainty], "n_qids": len(target.topics)}
+    about |= {"method": (UNCERTAINTY if sample is None else _SAMPLE_METHODS)[uncertainty], "n_qids": len(target.topics)}
     about |= {"n_draws": n_draws, "seed": seed}
     return SystemRanking(systems.assign(**about), pairs.assign(**about), _rank_probabilities(drawn_scores))
 
@@ -347,7 +358,7 @@ class _DrawnScores:
 
     def gaps(self, a: Ints, b: Ints) -> Iterator[Floats]:
         """Yield drawn differences of pairs of places, shape (n_pairs, n_draws), for a block of pairs at a time."""
-        step = max(_BLOCK // self.draws.shape[1], 1)
+        step = max(_BLOCK_CELLS // self.draws.shape[1], 1)
         for start in range(0, max(len(a), 1), step):
             these = slice(start, start + step)
             yield self.draws[a[these]] - self.draws[b[these]]

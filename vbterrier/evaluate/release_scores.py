@@ -26,9 +26,9 @@ from vbterrier.remedies import sampling_by_traffic
 from vbterrier.settings import Data
 from vbterrier.stats.noninferiority import (
     ANY,
+    DECISION_PROBABILITY,
     FAIL,
     PASS,
-    SURE,
     UNKNOWN,
     Limits,
     SampledPair,
@@ -62,7 +62,7 @@ _ROUNDING = 1e-12
 # The cutoff for unjudged documents, for measures without one.
 _CUTOFF = 10
 # Ratings are asked for if they decide with at least this probability; the share of predictions of a stated reach.
-_LIKELY, _REACH = 0.1, 0.95
+_LIKELY, _HALF_WIDTH_SHARE = 0.1, 0.95
 _COMPLETE = {name.upper(): estimate for name, estimate in ESTIMATED.items()}
 
 
@@ -296,7 +296,7 @@ class ReleaseScores:
             return TOO_CLOSE, f"{_too_close(row, criteria)}{instead}{also}", np.nan, None
         text = (
             f"more queries are needed: about {_rounded_count(needed)} such as these would give PASS or FAIL with "
-            f"probability {SURE:g} (now {len(places)})"
+            f"probability {DECISION_PROBABILITY:g} (now {len(places)})"
         )
         if criteria.sequential and rated:
             text += ", with all documents up to the cutoff rated"
@@ -322,14 +322,14 @@ class ReleaseScores:
         decided = decisions(replace(criteria, n_resamples=1), draws, sample)
         passed, failed = decided.count(PASS) / n_draws, decided.count(FAIL) / n_draws
         means = sample.mean(draws)
-        reach = float(np.quantile(np.abs(means - means.mean()), _REACH))
+        reach = float(np.quantile(np.abs(means - means.mean()), _HALF_WIDTH_SHARE))
         shares = np.asarray(self._table["weight"].reindex(self._target.topics).fillna(0.0), dtype=np.float64)
         about: dict[str, Any] = {"measure": str(self.complete), "difference": systems, "weights": shares}
         plan = plan_judging(distributions, budget, level=1 - self._criteria.tail, **about)
         text = (
             f"of {'all ' if plan.n_unjudged > 1 else ''}"
             f"{count_text(plan.n_unjudged, 'unjudged document')} would change the difference by up to {reach:.4f} "
-            f"({_REACH:.0%} of predictions) and give PASS or FAIL with probability {passed + failed:.0%}"
+            f"({_HALF_WIDTH_SHARE:.0%} of predictions) and give PASS or FAIL with probability {passed + failed:.0%}"
             + (f" (PASS {passed:.0%}, FAIL {failed:.0%})" if passed + failed >= _LIKELY else "")
         )
         return passed + failed, text, plan
@@ -422,7 +422,7 @@ def _if_drawn_by_traffic(row: Mapping[Any, Any], pair: SampledPair) -> tuple[str
         f"{criteria.margin / criteria.worst_loss:.1%}; sample by traffic ({sampling_by_traffic()})"
     )
     if needed is not None:
-        text += f": about {_rounded_count(needed)} queries decide with a probability of {SURE:g}"
+        text += f": about {_rounded_count(needed)} queries decide with a probability of {DECISION_PROBABILITY:g}"
     if (head := _heaviest_to_rate(sample, criteria)) is not None and head <= n:
         text += f"; or rate the {count_text(head, 'heaviest unrated query')} as well"
     if (worst := pair.passing_worst_loss()) >= criteria.margin:

@@ -68,14 +68,14 @@ N_RESAMPLES = 10_000
 _LEAST_QUERIES = 2
 # Queries whose rankings are shown side by side.
 _N_SHOWN = 5
-_HEAVY = (
+_WEIGHTS_CAVEAT = (
     "The weights of unrated queries are unknown: limits extrapolate them from the heaviest rated ones. Add all queries "
     "with their weights to queries, or sample by traffic ({})."
 )
 # The first words of reasons of exclusions.
 _SINGULAR = {"queries": "query", "segments": "segment", "rows": "row"}
-_OF_QUERIES = ["baseline", "qid", "segment", "diff"]
-_OF_RANKINGS = ["baseline", "qid", "diff", "rank", "new", "new_label", "old", "old_label"]
+_QUERY_COLUMNS = ["baseline", "qid", "segment", "diff"]
+_RANKING_COLUMNS = ["baseline", "qid", "diff", "rank", "new", "new_label", "old", "old_label"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -117,8 +117,8 @@ class ReleaseGate(Shown):
     judge: pd.DataFrame
     excluded: pd.DataFrame
     ratings: RatedList = field(default_factory=lambda: RatedList(pd.DataFrame()))
-    queries: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=_OF_QUERIES))
-    rankings: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=_OF_RANKINGS))
+    queries: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=_QUERY_COLUMNS))
+    rankings: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=_RANKING_COLUMNS))
 
     @property
     def decision(self) -> str:
@@ -239,7 +239,7 @@ class ReleaseGate(Shown):
             reason = f"{count_text(row['n'], _SINGULAR[plural])} {rest}"
             yield Caveat("Left out", f"{reason}{some}.", serious=False)
         if self.pairs["misses_heavy"].any():
-            yield Caveat("Weights", _HEAVY.format(sampling_by_traffic()), serious=True)
+            yield Caveat("Weights", _WEIGHTS_CAVEAT.format(sampling_by_traffic()), serious=True)
         for row in self.segments[self.segments["decision"] == FAIL].to_dict("records"):
             yield Caveat("Segment", f"{row['segment']} fails {_of(row)}: {_difference(row)}.", serious=True)
 
@@ -330,7 +330,7 @@ def _side_by_side(release: ReleaseScores, pair: tuple[str, str], worst: pd.DataF
     both = new.set_axis(["new", "new_label"], axis=1).join(old.set_axis(["old", "old_label"], axis=1), how="outer")
     table = both.reset_index().astype({"new_label": "Int64", "old_label": "Int64"})
     table = worst.merge(table, on="qid").assign(baseline=pair[1])
-    return table.fillna({"new": "", "old": ""})[_OF_RANKINGS]
+    return table.fillna({"new": "", "old": ""})[_RANKING_COLUMNS]
 
 
 def _shown_rows(frame: pd.DataFrame) -> tuple[pd.DataFrame, str]:
@@ -707,7 +707,7 @@ def _losses(
         if len(worst):
             tops.append(_side_by_side(release, pair, worst[["qid", "diff"]]))
     every = pd.concat(rows).sort_values("diff", kind="stable", ignore_index=True)
-    return every, pd.concat(tops, ignore_index=True) if tops else pd.DataFrame(columns=_OF_RANKINGS)
+    return every, pd.concat(tops, ignore_index=True) if tops else pd.DataFrame(columns=_RANKING_COLUMNS)
 
 
 def _wrap_single_run(runs: Any, name: str) -> Any:

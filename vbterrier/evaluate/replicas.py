@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 SEPARATOR = "|"
 # Rankings of systems in replicas: run again for each wording of a query, or the same in all replicas.
-RERUN, FIXED = "run again", "fixed"
+RERUN, FIXED_LISTS = "run again", "fixed"
 GOLD_TAGS = "gold tags (tagger model)"
 
 
@@ -100,7 +100,7 @@ def intent_replicas(
     names = {str(replica_statistic(measure)): str(measure) for measure in intent_measures}
     tables = [intervals, made.frame(**options, left_out=without)]
     for at, table in enumerate(tables):
-        lists = np.where(table["name"].isin(list(reruns)), RERUN, FIXED)
+        lists = np.where(table["name"].isin(list(reruns)), RERUN, FIXED_LISTS)
         tables[at] = table.assign(measure=table["measure"].map(names), lists=lists)
     return made, tables[0], tables[1]
 

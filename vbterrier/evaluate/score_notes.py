@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vbterrier.errors import printable, warn
-from vbterrier.frames.answer import OF_EMPTY_TOPICS, OF_MODEL, Note
+from vbterrier.frames.answer import EMPTY_TOPICS_NOTE, MODEL_NOTE, Note
 from vbterrier.frames.ids import column_integers
 from vbterrier.frames.ranges import is_ratio_of_means
 from vbterrier.measures.bounds import Unjudged
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 # Smaller differences between an estimate and the score of a fully judged run need no explanation.
-_APART = 5e-4
+_MIN_EXPLAINED_DIFFERENCE = 5e-4
 # Runs that a note names.
 _NAMED = 3
 
@@ -52,7 +52,7 @@ def notes_on_models(
                     errors.append(float(np.sqrt(max(parts.sum(), 0) / measure["n_draws"])) / len(parts))
         error = f"; Monte Carlo error of means at most {max(errors):.2g}" if max(errors) > 0 else ""
         estimands = "; ".join(f"{one} estimates {one.estimand(model)}" for one in estimated)
-        notes.append(Note("; ".join(filter(None, [estimands, f"{model.summary}{error}"])), OF_MODEL))
+        notes.append(Note("; ".join(filter(None, [estimands, f"{model.summary}{error}"])), MODEL_NOTE))
         notes += [Note(text) for text in dict.fromkeys(model.caution(one.cutoff) for one in estimated) if text]
     return notes
 
@@ -85,7 +85,7 @@ def differences_of_judged_runs(measures: Sequence[ir_measures.Measure], table: S
             name: abs(estimated - plain_mean) for name, (share, estimated, plain_mean) in means.items() if share == 0
         }
         name = max(apart, key=apart.__getitem__, default=None)
-        if name is not None and apart[name] > _APART:
+        if name is not None and apart[name] > _MIN_EXPLAINED_DIFFERENCE:
             _, estimated, plain_mean = means[name]
             notes.append(
                 f"{measure} is {estimated:.3f} and {plain} {plain_mean:.3f} although the first {measure.cutoff} "
@@ -157,7 +157,7 @@ def missing_notes(missing: pd.DataFrame) -> list[Note]:
     """
     rows = zip(*(missing[column].tolist() for column in ("name", "n_missing", "n_qids")), strict=True)
     texts = {name: missing_text(f"run {name!r}", n_missing, n_topics) for name, n_missing, n_topics in rows}
-    return [Note(text, OF_EMPTY_TOPICS, name) for name, text in texts.items() if text]
+    return [Note(text, EMPTY_TOPICS_NOTE, name) for name, text in texts.items() if text]
 
 
 def warning_notes(notes: list[Note]) -> list[Note]:

@@ -31,7 +31,7 @@ from vbterrier.evaluate.unjudged_shares import unjudged_caveats
 from vbterrier.evaluate.verdicts import better, means_sentence
 from vbterrier.execution.distribution import Scorer, distribute, score_rows
 from vbterrier.execution.parallel import workers
-from vbterrier.frames.answer import NOTE, OF_EMPTY_TOPICS, OF_MODEL, Caveat, Note, sentence
+from vbterrier.frames.answer import EMPTY_TOPICS_NOTE, MODEL_NOTE, NOTE, Caveat, Note, sentence
 from vbterrier.frames.contracts import system_items
 from vbterrier.frames.files.reading import evaluated_qrels, read_answers
 from vbterrier.frames.notebook import Panel, count_text
@@ -87,7 +87,7 @@ if TYPE_CHECKING:
 
 
 # Arguments that a comparison of the same runs has, too, and systems that a picture has.
-_SAME = (
+_NEXT_STEP_ARGUMENTS = (
     *("runs", "qrels", "measures", "intents", "tags", "labels", "pool_cutoff", "subtopics", "on_topics", "duplicates"),
     "system",
 )
@@ -163,7 +163,7 @@ class Scores(Shown):
         for row in self.missing[self.missing["n_missing"] > 0].to_dict("records"):
             many = row["n_missing"] > _MANY_MISSING * row["n_qids"]
             # The note on such a run says the same, with the remedy.
-            noted = next((note for note in notes if (note.kind, note.system) == (OF_EMPTY_TOPICS, row["name"])), None)
+            noted = next((note for note in notes if (note.kind, note.system) == (EMPTY_TOPICS_NOTE, row["name"])), None)
             if noted is not None:
                 notes.remove(noted)
                 empty.append(Caveat("Empty topics", sentence(noted), serious=many))
@@ -171,14 +171,14 @@ class Scores(Shown):
             text = f"{row['name']} retrieved nothing for {row['n_missing']} of {count_text(row['n_qids'], 'topic')}"
             empty.append(Caveat("Empty topics", f"{text}, scored as empty rankings.", serious=many))
         for note in notes:
-            yield Caveat("Model" if note.kind == OF_MODEL else NOTE, sentence(note), serious=False)
+            yield Caveat("Model" if note.kind == MODEL_NOTE else NOTE, sentence(note), serious=False)
         yield from empty
 
     def _next(self, call: Call) -> str:
         if call.name.rpartition(".")[2].rpartition(" ")[2] not in {"score", "evaluate_intents"}:
             return ""
         if len(set(self.intervals["name"])) > 1:
-            return call.next("compare", "compare", (*_SAME, "queries"))
+            return call.next("compare", "compare", (*_NEXT_STEP_ARGUMENTS, "queries"))
         return call.next("doctor", "evaluate.diagnose", ("runs", "qrels", "subtopics", "intents", "tags", "system"))
 
     def _picture(self) -> IntervalPicture | None:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from vbterrier.frames.results import Figures
 
 SETTINGS = ("conditional", "open-world")
-BEYOND = ("keep", "drop")
+BEYOND_CHOICES = ("keep", "drop")
 UNREACHED = ("skip", "zero")
 
 
@@ -327,7 +327,7 @@ def evaluate_settings(
     topics, on_topics = data.topics, data.on_topics
     interval, level, n_resamples, seed = inference.interval, inference.level, inference.n_resamples, inference.seed
     refuse_ratios(map(str, distinct_measures(measures)), "vbterrier.score")
-    choice("beyond", beyond, BEYOND)
+    choice("beyond", beyond, BEYOND_CHOICES)
     choice("unreached", unreached, UNREACHED)
     reachability = Reachability(as_linked_pool(links, pool), loaded_run("entities", entities), whole("cutoff", cutoff))
     judged = input_table(qrels, "qrels", read_qrels, ())

@@ -43,12 +43,12 @@ SOURCES = {
     "collections": "unjudged and collections (draws, max-T)",
 }
 MEASURE = "ENDCG@10"
-_BATCH = ("dataset", "qid", "docno", "rank", "n_runs", "worth", "width_before", "width_after", "reason")
+_BATCH_COLUMNS = ("dataset", "qid", "docno", "rank", "n_runs", "worth", "width_before", "width_after", "reason")
 _RANKS = ["name", "uncertainty", "rank", "rank_low", "rank_high", "letters"]
 # A share of unjudged documents that is a caveat, and the most systems that one names.
-_MANY_UNJUDGED, _MOST_NAMED = 0.2, 5
+_MANY_UNJUDGED, _MAX_NAMED = 0.2, 5
 # Arguments that a plan of judgments has, too, and systems that a picture has.
-_SAME = ("runs", "qrels", "measure", "labels", "on_topics", "duplicates", "system", "data")
+_NEXT_STEP_ARGUMENTS = ("runs", "qrels", "measure", "labels", "on_topics", "duplicates", "system", "data")
 _MOST_DRAWN = 15
 
 
@@ -121,7 +121,7 @@ class Leaderboard(Shown):
             return
         if tied:
             do = "does" if len(tied) == 1 else "do"
-            what = f"{count_text(len(tied), 'system')} {do} not differ significantly: {first_names(tied, _MOST_NAMED)}"
+            what = f"{count_text(len(tied), 'system')} {do} not differ significantly: {first_names(tied, _MAX_NAMED)}"
             yield f"{leads}, from which {what}."
         else:
             yield f"{leads}, and differs significantly from {'the other' if n == 2 else f'all {n - 1} others'}."  # noqa: PLR2004
@@ -154,7 +154,7 @@ class Leaderboard(Shown):
             sentence = "Complete judgments of these topics would not separate the leader from any of these"
             return f"{sentence}: that takes more topics."
         leader = printable(self.systems["name"].iloc[0])
-        return f"With complete judgments, {leader} would differ significantly from {first_names(apart, _MOST_NAMED)}."
+        return f"With complete judgments, {leader} would differ significantly from {first_names(apart, _MAX_NAMED)}."
 
     def _caveats(self) -> Iterator[Caveat]:
         open_, n = self.systems[self.systems["n_unjudged_share"] > _MANY_UNJUDGED], len(self.systems)
@@ -170,7 +170,7 @@ class Leaderboard(Shown):
             lost = self.reusability[~self.reusability["covered"].astype(bool)]
             text = "Without the judgments of its group, the interval of the rank of each system contains its rank."
             if len(lost):
-                names = first_names(lost["name"], _MOST_NAMED)
+                names = first_names(lost["name"], _MAX_NAMED)
                 text = f"Without the judgments of its group, a system would get another rank: {names}."
             yield Caveat("Reusability", text, serious=bool(len(lost)))
 
@@ -183,7 +183,7 @@ class Leaderboard(Shown):
             return ""
         (measure,) = measures_from(self.systems["measure"].iloc[0])
         # Only measures of the B and E families have plans of judgments.
-        same = [name for name in _SAME if name != "measure" or isinstance(measure, UnjudgedMeasure)]
+        same = [name for name in _NEXT_STEP_ARGUMENTS if name != "measure" or isinstance(measure, UnjudgedMeasure)]
         if len(self.batch) and call.options is not None:
             return call.next("judge", "judge_next", same, budget=len(self.batch), output="judge.tsv")
         return call.next("judge", "judge_next", same, budget=20)
@@ -408,7 +408,7 @@ def _batch(
 ) -> pd.DataFrame:
     """The next judgments of all collections."""
     if not budget.n:
-        return pd.DataFrame(columns=list(_BATCH))
+        return pd.DataFrame(columns=list(_BATCH_COLUMNS))
     rows = []
     for each in collections:
         named: dict[str, Any] = {"quota": budget.quota, "costs": budget.costs}
@@ -437,4 +437,4 @@ def _batch(
         running = narrowing.groupby(batch["dataset"]).cummin()
         batch = batch.loc[running.sort_values(ascending=False, kind="stable").index]
         batch = batch[batch["cost"].cumsum() <= budget.n]
-    return batch[[*_BATCH]].reset_index(drop=True)
+    return batch[[*_BATCH_COLUMNS]].reset_index(drop=True)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from vbterrier.measures.target import EvaluationTarget
 
 # The caveat is serious above this share of unjudged documents, and this difference between systems.
-UNJUDGED, APART = 0.2, 0.1
+UNJUDGED, SERIOUS_SHARE_DIFFERENCE = 0.2, 0.1
 # The measures of complete judgments that measures of the E family estimate.
 ESTIMATED = {name: f"E{name.upper()}" for name in ("nDCG", "RBP", "P", "AP", "ERR")}
 # The cutoff of the shares for measures without one.
@@ -53,7 +53,7 @@ def unjudged_caveats(
     judgments = target.judgments()
     shares = {name: float(judgments.unjudged_share(run, depth).mean()) for name, run in runs.items()}
     low, high, span = share_range(shares)
-    apart = shares[high] - shares[low] > APART
+    apart = shares[high] - shares[low] > SERIOUS_SHARE_DIFFERENCE
     if not apart and shares[high] <= UNJUDGED:
         return ()
     names = list(dict.fromkeys(map(str, plain)))

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 # Measures of ir_measures that are counts: neither more nor less is better.
 _COUNTS = {"NumQ", "NumRel", "NumRet"}
 # The mark of systems that retrieved nothing for most topics.
-FLAGGED = "†"
-_LISTED, _LEAST = 8, 0.0001
+FLAG_MARK = "†"
+_LISTED, MIN_PRINTED_P = 8, 0.0001
 # Warnings say so if no difference can be significant.
 NO_POWER = "can be significant"
 
@@ -119,7 +119,7 @@ def _of_two(result: Any, measure: str, pair: pd.Series[Any], means: pd.Series[An
     if pd.notna(pair["wins"]) and pair["wins"] == pair["losses"] == 0:
         return f"{_by(measure)}, {a} and {b} score the same on each of {topics}: {both}."
     ends = f"{100 * pair['level']:g}% interval {_signed_text(pair['low'])} to {_signed_text(pair['high'])}, "
-    p_value = f"p < {_LEAST:g}" if pair["p_adjusted"] < _LEAST else f"p = {pair['p_adjusted']:.4f}"
+    p_value = f"p < {MIN_PRINTED_P:g}" if pair["p_adjusted"] < MIN_PRINTED_P else f"p = {pair['p_adjusted']:.4f}"
     how = f"{ends if math.isfinite(pair['high'] - pair['low']) else ''}{p_value}, {topics}"
     if pair["significant"]:
         more = "higher" if pair["diff"] > 0 else "lower"
@@ -135,7 +135,7 @@ def _of_two(result: Any, measure: str, pair: pd.Series[Any], means: pd.Series[An
 def _flagged_name(result: Any, measure: str, name: object) -> str:
     flags = result.flags
     flagged = ((flags["measure"] == measure) & (flags["name"] == name) & (flags["flag"] != "")).any()
-    return printable(name) + (FLAGGED if flagged else "")
+    return printable(name) + (FLAG_MARK if flagged else "")
 
 
 def _by(measure: str) -> str:

@@ -46,7 +46,7 @@ def register(sets: Sets) -> None:
 
 
 # External measures up to this cutoff are evaluated at the end, on the kept rows of all topics.
-SHALLOW = 100
+MAX_KEPT_CUTOFF = 100
 # Topics in files have no NUL.
 _PADDING = "\0"
 _TEXT = {pa.large_string(): pd.StringDtype("pyarrow")}
@@ -84,7 +84,7 @@ def _depth(measure: ir_measures.Measure) -> int | None:
     """Number of documents that decide a measure, ``None`` for measures that are evaluated chunk by chunk."""
     if not isinstance(measure, Measure):
         n = n_decisive(measure)
-        return n if n is not None and n <= SHALLOW else None
+        return n if n is not None and n <= MAX_KEPT_CUTOFF else None
     depth = measure.depth
     return max(depth, DEPTH) if depth is not None and isinstance(measure, Estimated) else depth
 

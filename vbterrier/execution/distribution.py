@@ -50,7 +50,7 @@ _LOG = logging.getLogger(__name__)
 # More threads would wait for memory.
 _MOST_THREADS = 4
 # Bytes of run files that one process should not hold.
-LARGE = 1 << 30
+MAX_LOCAL_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +83,7 @@ class Scorer:
         if not workers.is_here:
             return True
         files = [Path(path) for _, run in named if _is_file(run) for path in (run if isinstance(run, list) else [run])]
-        return sum(path.stat().st_size for path in files) > LARGE
+        return sum(path.stat().st_size for path in files) > MAX_LOCAL_BYTES
 
     def load_runs(
         self, named: Iterable[tuple[str, Any]], *, workers: Workers | None = None, progress: bool = False

@@ -63,7 +63,7 @@ def map_items(
 
 
 # Seconds that processes need to start and to import the package.
-START = 2.0
+STARTUP_SECONDS = 2.0
 # Addresses of schedulers of this machine.
 _HERE = ("127.", "localhost", "[::1]")
 
@@ -104,7 +104,7 @@ class Workers:
         """
         left = deque(items)
         seconds: list[float] = []
-        while left and self._gain(seconds, len(left)) <= START:
+        while left and self._gain(seconds, len(left)) <= STARTUP_SECONDS:
             started = time.perf_counter()
             result = here(left.popleft())
             seconds.append(time.perf_counter() - started)
@@ -180,9 +180,9 @@ def require_workers(n_jobs: int, client: Any) -> None:
 # Seconds to wait for a scheduler, and for a first worker.
 SCHEDULER, WORKER = 10, 60
 # Seconds to wait for a worker when there is none, seconds without any task at work, and seconds between two checks.
-ALONE, STALLED, _LOOK = 600, 60, 5
+NO_WORKER_SECONDS, STALLED, _LOOK = 600, 60, 5
 # Items in flight for each thread.
-_AHEAD = 2
+_ITEMS_PER_THREAD = 2
 # Caught warnings and kept frames belong to a process, so its threads take turns.
 _TURN = Lock()
 
@@ -221,7 +221,7 @@ def on_cluster(
             return _future(cluster, _call_on_worker, packed, _version(), *values)
 
         def ahead() -> int:
-            return _AHEAD * max(n_threads(cluster), 1)
+            return _ITEMS_PER_THREAD * max(n_threads(cluster), 1)
 
         yield from results_in_order(items, send_item, lambda future, _: _result(future, cluster), ahead, max_bytes)
 
@@ -277,11 +277,11 @@ def _result(future: Any, cluster: Any) -> Any:
                 idle = idle + _LOOK if n_threads(cluster) and not executing else 0.0
                 if idle >= STALLED:
                     raise ServiceError(_address(cluster), _stall(cluster))
-                if alone >= ALONE:
+                if alone >= NO_WORKER_SECONDS:
                     raise ServiceError(
                         _address(cluster),
                         f"client: all workers of the scheduler at {_address(cluster)} went away, and none came for "
-                        f"{ALONE} seconds; start some and call again",
+                        f"{NO_WORKER_SECONDS} seconds; start some and call again",
                     )
     except distributed.KilledWorker as error:
         raise ServiceError(

@@ -68,7 +68,7 @@ def _shared_value(path: str) -> Shared:
 
 
 # Items in flight for each process: the current and the next one.
-_AHEAD = 2
+_ITEMS_PER_PROCESS = 2
 # An item may kill as many processes as it may kill workers of a cluster.
 _TRIES = 4
 # Seconds after which idle processes end, as in joblib.
@@ -224,7 +224,7 @@ def in_processes(
         return result
 
     try:
-        yield from results_in_order(items, send_item, receive_result, lambda: _AHEAD * n, max_bytes)
+        yield from results_in_order(items, send_item, receive_result, lambda: _ITEMS_PER_PROCESS * n, max_bytes)
     finally:
         if tasks:
             # Work that its thread has not started makes loky fail; threads start it immediately.

@@ -28,7 +28,7 @@ from vbterrier.execution.checkpoint import (
     memory_returned,
     table_bytes,
 )
-from vbterrier.execution.chunks import SHALLOW, Part, Work, register, registered_sets
+from vbterrier.execution.chunks import MAX_KEPT_CUTOFF, Part, Work, register, registered_sets
 from vbterrier.execution.parallel import Workers
 from vbterrier.execution.pending import Shared
 from vbterrier.frames.files.blocks import (
@@ -302,8 +302,8 @@ def read_first_ranks(
     """
     if work.plan.at_once:
         raise ParameterError(
-            f"{work.plan.at_once[0]}: has no cutoff of at most {SHALLOW}, and memory= and n_jobs= keep first ranks "
-            "alone; give a cutoff, as @10, or leave them out"
+            f"{work.plan.at_once[0]}: has no cutoff of at most {MAX_KEPT_CUTOFF}, and memory= and n_jobs= keep "
+            "first ranks alone; give a cutoff, as @10, or leave them out"
         )
     n_bytes = amount("memory", MEMORY if memory is None else memory)
     with Shared(work) as shared, ExitStack() as opened_files:

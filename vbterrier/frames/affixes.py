@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 # Ids of each side that are compared, and the longest ones.
-_MOST, _LONGEST = 2_000, 100
+_MAX_IDS, _MAX_ID_LENGTH = 2_000, 100
 # Ids that must agree, and their share: fewer agree by chance.
-_LEAST, _SHARE = 2, 0.1
-_DIGITS = re.compile(r"\d+")
+_MIN_AGREEING_IDS, _SHARE = 2, 0.1
+_DIGIT_PATTERN = re.compile(r"\d+")
 # Signs that tools write around ids.
 _QUOTES = "\"'`"
 
@@ -35,19 +35,19 @@ def affix_text(groups: Sequence[tuple[Sequence[str], Sequence[str]]], name_a: st
     for name, reference, sides in ((name_a, name_b, groups), (name_b, name_a, [(b, a) for a, b in groups])):
         counts: Counter[tuple[str, str]] = Counter()
         first: dict[tuple[str, str], tuple[str, str, str]] = {}
-        n_ids, room = 0, _MOST
+        n_ids, room = 0, _MAX_IDS
         for ids, others in sides:
             reference_ids, some = set(others), ids[:room]
             room -= len(some)
             n_ids += len(some)
             for one in some:
-                for kind, affix, rest in _cuts(one[:_LONGEST]):
+                for kind, affix, rest in _cuts(one[:_MAX_ID_LENGTH]):
                     if rest in reference_ids:
-                        key = kind, affix if kind == "prefix" else _DIGITS.sub("0", affix)
+                        key = kind, affix if kind == "prefix" else _DIGIT_PATTERN.sub("0", affix)
                         counts[key] += 1
                         first.setdefault(key, (affix, one, rest))
         for key, n in counts.most_common(1):
-            if n >= _LEAST and n >= _SHARE * n_ids and n / n_ids > most:
+            if n >= _MIN_AGREEING_IDS and n >= _SHARE * n_ids and n / n_ids > most:
                 affix, one, rest = first[key]
                 what = f"the prefix {affix!r}" if key[0] == "prefix" else f"suffixes such as {affix!r}"
                 share = f"{n:,} of {n_ids:,} ids of {name} would be in {reference} ({one!r} is {rest!r})"
@@ -60,11 +60,11 @@ def _quote_text(groups: Sequence[tuple[Sequence[str], Sequence[str]]], name_a: s
     for name, reference, sides in ((name_a, name_b, groups), (name_b, name_a, [(b, a) for a, b in groups])):
         n_ids, quoted = 0, list[tuple[str, str]]()
         for ids, others in sides:
-            reference_ids, some = set(others), ids[: _MOST - n_ids]
+            reference_ids, some = set(others), ids[: _MAX_IDS - n_ids]
             n_ids += len(some)
             bare = ((one, one.strip(_QUOTES)) for one in some)
             quoted += [(one, text) for one, text in bare if one != text and text in reference_ids]
-        if len(quoted) >= _LEAST and len(quoted) >= _SHARE * n_ids:
+        if len(quoted) >= _MIN_AGREEING_IDS and len(quoted) >= _SHARE * n_ids:
             one, text = quoted[0]
             return (
                 f"ids of {name} are quoted: without quotes, {len(quoted):,} of {n_ids:,} would be in {reference} "

@@ -21,7 +21,7 @@ PASS, FAIL, UNKNOWN = "PASS", "FAIL", "UNKNOWN"
 # Marks of decisions, for readers who see no colour, and those of terminals without them.
 MARKS = {PASS: "✓", FAIL: "✗", UNKNOWN: "?"}
 # Kinds of notes: on models of unjudged documents, topics without documents, and tags that are guesses.
-OF_MODEL, OF_EMPTY_TOPICS, OF_GUESSES = "model", "empty topics", "guesses"
+MODEL_NOTE, EMPTY_TOPICS_NOTE, GUESSES_NOTE = "model", "empty topics", "guesses"
 # The subjects of caveats that are warnings, and of those without another subject; lines leave both out.
 WARNING, NOTE = "Warning", "Note"
 # Numbers of queries and documents that a text names, and of further subjects of warnings of one kind.

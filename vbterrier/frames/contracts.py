@@ -16,7 +16,7 @@ import pyarrow as pa
 from vbterrier.errors import FileError, InputError, agreeing, choice, nearest, number, printable, warn
 from vbterrier.frames.columns import QRELS
 from vbterrier.frames.ids import (
-    FEW,
+    MIN_INDEX_KEYS,
     Lookup,
     column_integers,
     column_keys,
@@ -176,7 +176,7 @@ _SHARES = frozenset(
     ["prior", "priors", "prob", "probs", "probability", "probabilities", "p", "score", "scores", "confidence", "conf"]
 ) | {"rho", "linkprobability"}
 _COUNTS = frozenset(("count", "counts", "frequency", "frequencies", "freq", "n", "traffic", "volume"))
-_NEAR = {
+_NEAR_NAMES = {
     "prob": _SHARES | {"weight", "weights", "w"},
     "weight": _SHARES | _COUNTS | {"weights", "w"},
     "prior": _SHARES,
@@ -198,7 +198,7 @@ def near_miss(columns: Iterable[Any], optional: Iterable[str], *, others: Iterab
     """
     names, optional = [str(name) for name in columns], list(optional)
     for column in (column for column in optional if column not in names):
-        near = _NEAR.get(column, frozenset()) | {column}
+        near = _NEAR_NAMES.get(column, frozenset()) | {column}
         for name in names:
             if re.sub(r"[\W_]", "", name.casefold()) in near and name not in optional and name not in others:
                 return f"column {name!r} is not read; if it is the {column}, rename it to {column!r}, otherwise drop it"
@@ -265,7 +265,7 @@ class LabelFrame:
         topic, docno, label = self.topic, self.docno, self.label
         keep = np.ones(len(label), dtype=bool)
         # The index of a small frame, which runs are joined with, shows repeats.
-        if len(label) <= FEW and not self.lookup.has_repeats:
+        if len(label) <= MIN_INDEX_KEYS and not self.lookup.has_repeats:
             return keep
         rows = repeated_pairs(topic, docno)
         if not len(rows):
@@ -366,7 +366,7 @@ def treat_negative(qrels: pd.DataFrame, negative: str) -> pd.DataFrame:
 
 
 # Tolerance of a label as a multiple of its unit: half a step is 0.5.
-_ROUNDING = 1e-6
+_LABEL_STEP_TOLERANCE = 1e-6
 
 
 def label_steps(labels: Floats, unit: float) -> tuple[Ints, Bools]:
@@ -374,7 +374,7 @@ def label_steps(labels: Floats, unit: float) -> tuple[Ints, Bools]:
     steps = labels / unit
     # Infinity has no distance from itself.
     with np.errstate(invalid="ignore"):
-        odd = ~(np.abs(steps - np.rint(steps)) <= (0 if unit == 1 else _ROUNDING))
+        odd = ~(np.abs(steps - np.rint(steps)) <= (0 if unit == 1 else _LABEL_STEP_TOLERANCE))
     return np.rint(np.where(odd, 0, steps)).astype(np.int64), odd
 
 

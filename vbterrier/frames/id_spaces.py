@@ -31,18 +31,18 @@ NILS = re.compile(r"NIL\d*")
 _EDITION = r"(?:(?P<edition>[a-z][a-z-]{1,11})\.)?"
 _SCHEME = r"(?:(?:(?i:https?):)?//)?"
 # Addresses of a version or a section of a page are those of its entity; in titles, "?" and "#" are percent-encoded.
-_OF_PAGE = r"(?:\?\w+=[^#]*)?(?:#.*)?"
+_PAGE_SUFFIX = r"(?:\?\w+=[^#]*)?(?:#.*)?"
 _ITEM = rf"{_SCHEME}(?i:(?:www\.|m\.)?wikidata\.org)/(?:entity/|wiki/(?:Item:|Special:Entity(?:Page|Data)/)?)"
 _WIKIPEDIA = rf"{_SCHEME}{_EDITION}(?:m\.)?(?i:wikipedia\.org)/"
 _ADDRESSES = (
-    (WIKIDATA, re.compile(rf"(?:{_ITEM}|(?i:wd|wikidata):)(?P<name>[Qq][1-9]\d*)(?:/|\.[a-z]+)?{_OF_PAGE}")),
+    (WIKIDATA, re.compile(rf"(?:{_ITEM}|(?i:wd|wikidata):)(?P<name>[Qq][1-9]\d*)(?:/|\.[a-z]+)?{_PAGE_SUFFIX}")),
     (
         DBPEDIA,
         re.compile(rf"(?:{_SCHEME}{_EDITION}(?i:dbpedia\.org)/(?:resource|page)/|(?i:dbr|dbpedia):)(?P<name>.+)"),
     ),
     (PAGE, re.compile(rf"{_WIKIPEDIA}(?:wiki/?|w/index\.php)?\?curid=(?P<name>\d+)")),
     (TITLE, re.compile(rf"{_WIKIPEDIA}w/index\.php\?title=(?P<name>[^&#]+)(?:[&#].*)?")),
-    (TITLE, re.compile(rf"{_WIKIPEDIA}wiki/(?P<name>[^#]+?){_OF_PAGE}")),
+    (TITLE, re.compile(rf"{_WIKIPEDIA}wiki/(?P<name>[^#]+?){_PAGE_SUFFIX}")),
 )
 # The linkers' placeholders for no entity, which are no names in any knowledge base: TAC and neleval, ReFinED, AIDA,
 # BLINK, ELEVANT, GERBIL; and empty text.
@@ -140,7 +140,7 @@ def entity_ids(ids: Ids, name: str, *, space: str = "") -> EntityIds:
 
 _NEVER_NAME, _SOMETIMES_NAME, _AT_ADDRESS = map(re.compile, (_NEVER_NAMES, _SOMETIMES_NAMES, _ADDRESS))
 # Ids that are no addresses, no NIL, and in the spelling of their space, for any space.
-_USUAL = re.compile(r"Q[1-9]\d*|(?![qQ]\d)[^\W_]+")
+_USUAL_ID = re.compile(r"Q[1-9]\d*|(?![qQ]\d)[^\W_]+")
 
 
 def resembles_nil(ids: EntityIds) -> Bools:
@@ -169,7 +169,7 @@ def id_in(entity: str, space: str) -> str:
     """
     if _NEVER_NAME.fullmatch(entity):
         raise ValueError("means no entity, of which no text is the name; leave it out")
-    if _USUAL.fullmatch(entity) or not is_known(space):
+    if _USUAL_ID.fullmatch(entity) or not is_known(space):
         return entity
     id_space, plain = space_and_id(entity, space)
     if id_space != space:

@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     Column = pd.Series[Any] | NDArray[Any]
 
 
-_LARGEST = float(np.finfo(np.float64).max)
+_MAX_FLOAT = float(np.finfo(np.float64).max)
 # Searches that sort the keys near their own, in an index of more than a few: about as much work as sorting all.
-_NARROW_SEARCHES, FEW = 8, 1 << 14
+_NARROW_SEARCHES, MIN_INDEX_KEYS = 8, 1 << 14
 # A search that has this many times as many pairs as the index looks at their last bytes first.
-_MANY_OF = 4
+_MIN_SEARCH_RATIO = 4
 # Matches whose ids are compared at a time: comparing copies the ids of both sides.
 COMPARED = 1 << 16
 # Rows of a column that show how often neighbours share an object.
-_SAMPLED = 4096
+_SAMPLED_ROWS = 4096
 # How :func:`_folded_text` changes the characters of a byte: 0 not at all, so that ids of such bytes, as numbers, are in
 # one spelling; 1 to lower case; 2 percent signs, underscores, blanks, control characters and all beyond ASCII.
 _CHANGES = np.full(256, 2, dtype=np.uint8)
@@ -305,7 +305,7 @@ def _changes_of_objects(values: NDArray[Any]) -> Ints | None:
     if values.dtype.kind != "O" or not values.flags.c_contiguous:
         return None
     addresses = np.ndarray(values.shape, np.intp, values)
-    head = addresses[:_SAMPLED]
+    head = addresses[:_SAMPLED_ROWS]
     if np.count_nonzero(head[1:] != head[:-1]) > len(head) // 8:
         return None
     return np.flatnonzero(addresses[1:] != addresses[:-1])
@@ -331,7 +331,7 @@ def column_numbers(
     try:
         numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
     except OverflowError as error:
-        row = next(row for row, number in enumerate(column) if isinstance(number, int) and abs(number) > _LARGEST)
+        row = next(row for row, number in enumerate(column) if isinstance(number, int) and abs(number) > _MAX_FLOAT)
         raise InputError(f"{where}: row {row} holds an integer beyond the range of floating-point numbers") from error
     except (ValueError, TypeError):
         numbers = np.array([_number(value) for value in column])
@@ -429,7 +429,7 @@ class Lookup:
     def __init__(self, topics: Ints | None, ids: Ids) -> None:
         self.topics, self.ids = topics, ids
         self._keys = ids.fingerprints if topics is None else fingerprints.keys(topics, ids.fingerprints)
-        self._narrow_searches = _NARROW_SEARCHES if len(ids) > FEW else 0
+        self._narrow_searches = _NARROW_SEARCHES if len(ids) > MIN_INDEX_KEYS else 0
 
     def _near(self, prints: Words) -> tuple[Words, Ints, bool]:
         """Return sorted keys, their rows, and True for repeated keys; without most of the keys that are not wanted.
@@ -463,14 +463,14 @@ class Lookup:
 
         Most documents of a long run are unjudged: the last bytes of an id cost a fraction of its fingerprint.
         """
-        if "fingerprints" in vars(ids) or len(ids) <= _MANY_OF * max(len(self.ids), FEW):
+        if "fingerprints" in vars(ids) or len(ids) <= _MIN_SEARCH_RATIO * max(len(self.ids), MIN_INDEX_KEYS):
             return None
         positions = []
         for start in range(0, len(ids), COMPARED):
             key = _rough_keys(topics, ids, slice(start, start + COMPARED))
             positions.append(start + np.flatnonzero(self._marks[fingerprints.marks(key)]))
         rough = np.concatenate(positions)
-        return rough if _MANY_OF * len(rough) <= len(ids) else None
+        return rough if _MIN_SEARCH_RATIO * len(rough) <= len(ids) else None
 
     def find(self, topics: Ints | None, ids: Ids) -> tuple[Ints, Ints]:
         """Match pairs with rows: the positions of pair and row of each match, ascending in pairs, then rows."""
@@ -481,7 +481,7 @@ class Lookup:
         prints = ids.fingerprints if topics is None else fingerprints.keys(topics, ids.fingerprints)
         keys, order, repeats = self._near(prints)
         # Most documents of a run are unjudged: bisection is left to those whose leading bits a key has.
-        near = _near_keys(prints, keys) if len(prints) > max(FEW, len(keys)) else None
+        near = _near_keys(prints, keys) if len(prints) > max(MIN_INDEX_KEYS, len(keys)) else None
         if near is not None:
             prints = prints[near]
         low = np.searchsorted(keys, prints, side="left")
@@ -538,7 +538,7 @@ def _sorted_keys(keys: Words) -> tuple[Words, Ints, bool]:
 
 def repeated_pairs(topics: Ints, ids: Ids) -> Ints:
     """Return the rows whose pair (topic, id) is repeated, equal pairs next to each other."""
-    if len(ids) > FEW:
+    if len(ids) > MIN_INDEX_KEYS:
         rows = fingerprints.roughly_repeated(topics, *ids.utf8_bytes())
         rows = rows[fingerprints.repeated_keys(fingerprints.keys(topics[rows], ids.take(rows).fingerprints))]
     else:

@@ -43,7 +43,7 @@ _DOCUMENT = ColumnNames(("docno",), (), {"docno": "id document doc"})
 # A grade as the name of a member, in ratings by grade.
 _GRADE = re.compile(r"-?[0-9]{1,2}(\.[0-9]{1,9})?")
 # Ratings of the Rated Ranking Evaluator: groups of queries, in lists of these names, have documents.
-_RATED, _GROUPS = "relevant_documents", ("topics", "query_groups", "queries")
+_RATED_LIST, _GROUPS = "relevant_documents", ("topics", "query_groups", "queries")
 
 
 def is_nested(data: Any) -> bool:
@@ -147,12 +147,15 @@ def _rre_ratings(data: Mapping[str, Any], vocabulary: ColumnNames) -> pd.DataFra
 
 def _rated_groups(data: Mapping[str, Any], lists: Sequence[str] = _GROUPS) -> Iterator[tuple[Any, Any]]:
     """The name of each group of queries, or the text of its query, and its rated documents."""
-    if isinstance(data.get(_RATED), (Mapping, list)):
+    if isinstance(data.get(_RATED_LIST), (Mapping, list)):
         queries = data.get("queries")
         query = queries[0] if isinstance(queries, list) and queries and isinstance(queries[0], Mapping) else data
         texts = query.get("placeholders")
         texts = texts if isinstance(texts, Mapping) else {}
-        yield data.get("name") or (next(iter(texts.values())) if len(texts) == 1 else texts.get("$query")), data[_RATED]
+        yield (
+            data.get("name") or (next(iter(texts.values())) if len(texts) == 1 else texts.get("$query")),
+            data[_RATED_LIST],
+        )
         return
     for place, name in enumerate(lists, 1):
         for part in data[name] if isinstance(data.get(name), list) else ():

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 # Pixels of an interval bar, the margin that keeps its points whole, and pixels of an axis and of its numbers.
-WIDTH, HEIGHT, _EDGE = 120, 14, 4
+WIDTH, HEIGHT, _BAR_MARGIN_PIXELS = 120, 14, 4
 AXIS_HEIGHT, _DIGIT, _TICKS = 15, 5.4, 4
 # Longer cells of text are sentences.
 _PROSE = 40
@@ -44,7 +44,7 @@ STYLE = (
 
 
 # Columns that say what is measured; others say how.
-_ABOUT = ("measure", "n_qids", "n_pilot")
+_SUBJECT_COLUMNS = ("measure", "n_qids", "n_pilot")
 # Titles of columns whose names do not say what they hold.
 _HEADS = {
     "name": "system",
@@ -156,11 +156,11 @@ def _axis(least: float, most: float, rule: float | None) -> str:
     for place, text in numbers:
         x, half = float(_at(place, least, most)), len(text) * _DIGIT / 2
         middle = min(max(x, half), WIDTH - half)
-        if all(abs(middle - other) >= half + reach + _EDGE for other, reach in taken):
+        if all(abs(middle - other) >= half + reach + _BAR_MARGIN_PIXELS for other, reach in taken):
             taken.append((middle, half))
             marks += f"M{x:g} 0v3"
             texts += f'<text x="{middle:g}" y="13" text-anchor="middle">{text}</text>'
-    line = f'<path d="M{_EDGE} 0h{WIDTH - 2 * _EDGE}{marks}" opacity=".6"/>'
+    line = f'<path d="M{_BAR_MARGIN_PIXELS} 0h{WIDTH - 2 * _BAR_MARGIN_PIXELS}{marks}" opacity=".6"/>'
     return f'{line}<g fill="currentColor" stroke="none" font-size="9">{texts}</g>'
 
 
@@ -280,7 +280,7 @@ def _bars(
 def _at(number: float, least: float, most: float) -> str:
     """Return the horizontal position of a number in pixels; the middle of a scale without width."""
     share = min(max((number - least) / (most - least), 0.0), 1.0) if most > least else 0.5
-    return f"{_EDGE + share * (WIDTH - 2 * _EDGE):.1f}".rstrip("0").rstrip(".")
+    return f"{_BAR_MARGIN_PIXELS + share * (WIDTH - 2 * _BAR_MARGIN_PIXELS):.1f}".rstrip("0").rstrip(".")
 
 
 @dataclass(frozen=True, eq=False)
@@ -312,8 +312,8 @@ class Panel:
     def note(self) -> str:
         """Sentences with the values of the method that all rows share, for a page."""
         parts = _shared_parts(self.frame)
-        about = [text for name, text in parts if name in _ABOUT]
-        how = [text for name, text in parts if name not in _ABOUT]
+        about = [text for name, text in parts if name in _SUBJECT_COLUMNS]
+        how = [text for name, text in parts if name not in _SUBJECT_COLUMNS]
         return " ".join(f"{', '.join(each)}." for each in (about, how) if each)
 
     def html(self, *, joined: bool = False) -> str:

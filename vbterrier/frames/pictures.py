@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 # Characters of the longest name, and of the axis at least and at most.
-_NAME, _LEAST, _MOST = 28, 24, 60
+_NAME, _MIN_AXIS_LENGTH, _MAX_AXIS_LENGTH = 28, 24, 60
 # Units of the axis of SVG, which fits into a narrow screen beside short names, and of its rows and lines.
 _AXIS, _ROW, _LINE = 300, 24, 15
 # Units that a character, or a character of SVG's text, is wide.
@@ -67,7 +67,7 @@ class IntervalPicture:
         """The picture in characters, in at most ``columns``."""
         names = [_short_name(bar.name) for bar in self.bars]
         left = max(map(len, names), default=0) + 2
-        width = max(min((columns or _MOST + left) - left - 2, _MOST), _LEAST)
+        width = max(min((columns or _MAX_AXIS_LENGTH + left) - left - 2, _MAX_AXIS_LENGTH), _MIN_AXIS_LENGTH)
         low, high = self.span()
 
         def at(number: float) -> int:

@@ -39,11 +39,11 @@ class OwnMeasure(Protocol):
 
 
 # The measures of this package by name; :mod:`vbterrier.measures` registers them.
-OWN: dict[str, type[OwnMeasure]] = {}
+REGISTERED_MEASURES: dict[str, type[OwnMeasure]] = {}
 
 
 def _measure_class(measure: str) -> type[OwnMeasure] | None:
-    return OWN.get(re.split(r"[(@]", measure, maxsplit=1)[0])
+    return REGISTERED_MEASURES.get(re.split(r"[(@]", measure, maxsplit=1)[0])
 
 
 def score_bounds(measure: str) -> Bounds:

@@ -45,12 +45,12 @@ _LEAST_OWN = 2
 MAX_TIED_SHARE = 0.05
 DUPLICATES = ("error", "first", "everywhere")
 # Limit of topics times ranks in one table.
-MOST_PLACES = 200_000_000
+MAX_PLACES = 200_000_000
 # Runs are sorted whole unless the lists are this many times as long as the cutoff.
-_FEW_OF = 4
+_MIN_LENGTH_RATIO = 4
 # Columns of runs that evaluations keep: those that they read, and the index of a document in answers of _rank_eval,
 # which lists of documents to rate have, too.
-_KEPT = frozenset((*READ, "index"))
+_KEPT_COLUMNS = frozenset((*READ, "index"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -345,7 +345,7 @@ class Run:
 
     def _leading(self, depth: int) -> _Lists:
         """Rows by topic and descending score, at least the first ``depth`` of each topic and those that tie there."""
-        if self._is_descending or "_descending" in vars(self) or depth * _FEW_OF >= self.longest:
+        if self._is_descending or "_descending" in vars(self) or depth * _MIN_LENGTH_RATIO >= self.longest:
             return self._descending
         return self._grouped_lists.leading(depth).descending()
 
@@ -374,10 +374,10 @@ class Run:
         depth = self.longest if cutoff is None else min(cutoff, self.longest)
         if depth in self._tops:
             return self._tops[depth]
-        if len(self.topics) * depth > MOST_PLACES:
+        if len(self.topics) * depth > MAX_PLACES:
             raise InputError(
                 f"{self.name}: {len(self.topics)} topics and a list of {depth} documents exceed the limit of "
-                f"{MOST_PLACES:,} places of a table; give a cutoff, as @1000"
+                f"{MAX_PLACES:,} places of a table; give a cutoff, as @1000"
             )
         starts, stops, rows, score = lists = self._leading(depth)
         cut = rankings.top_rows(starts, stops, depth)
@@ -607,7 +607,7 @@ def system_tables(name: str, run: Any, system: str | None = None, *, extra: bool
     """
     what = f"run {name!r}"
     if is_parts(run):
-        frame = table_of_parts(run, None if extra else EvaluatedColumns(_KEPT, system))
+        frame = table_of_parts(run, None if extra else EvaluatedColumns(_KEPT_COLUMNS, system))
         if not extra and system not in (None, ONE, *frame.columns):
             # The message lists all columns.
             frame = table_of_parts(run)

@@ -24,7 +24,7 @@ NAMES = ("name", "system", "model", "tag", "runid")
 # The value of ``system=`` for tables that are one run, for any names of their columns.
 ONE = "none"
 # Rows that mostly show whether documents or ranks repeat across systems.
-_FEW = 100_000
+_SAMPLED_ROWS = 100_000
 
 
 def columns_of_systems(names: Iterable[Any], system: str | None) -> list[Any]:
@@ -197,7 +197,7 @@ def _codes(column: pd.Series[Any], where: str) -> tuple[Ints, list[str]]:
 def _repeats(frame: pd.DataFrame, system: Ints, what: str) -> bool:
     """True if a document of a topic, or its rank, is that of several systems; ranks of one system do not repeat."""
     topic = distinct_blocks(frame["qid"], f"{what} column 'qid'").distinct(len(frame))[1]
-    few = topic <= topic[min(_FEW, len(topic)) - 1]
+    few = topic <= topic[min(_SAMPLED_ROWS, len(topic)) - 1]
     # The first topics decide almost always.
     for rows in (np.flatnonzero(few), np.arange(len(frame))):
         part, number, of_topic = frame.iloc[rows], system[rows], topic[rows]

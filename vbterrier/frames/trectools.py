@@ -13,7 +13,7 @@ from vbterrier.frames.labels import text_of_padded_labels
 
 # In TrecTools, q0 is the iteration of a judgment; in a run it is the constant "Q0".
 FROM_TRECTOOLS = {"query": "qid", "docid": "docno", "rel": "label", "q0": "iteration"}
-_OF_RUN = {"query": "qid", "docid": "docno", "system": "name"}
+_RUN_FROM_TRECTOOLS = {"query": "qid", "docid": "docno", "system": "name"}
 _NO_DATA = "run and qrels must hold data: read a file, or load a data frame, first"
 
 
@@ -29,7 +29,7 @@ def frame_of_trectools(data: Any, what: str) -> pd.DataFrame:
     if not isinstance(table, pd.DataFrame):
         raise InputError(f"{what}: {_NO_DATA}")
     if is_run:
-        return table.drop(columns="q0", errors="ignore").rename(columns=_OF_RUN)
+        return table.drop(columns="q0", errors="ignore").rename(columns=_RUN_FROM_TRECTOOLS)
     return _with_dropped(data, table, what).rename(columns=FROM_TRECTOOLS)
 
 

@@ -31,7 +31,7 @@ require_api(TrecQrel(), "trectools", _TESTED, ("qrels_data", "filename"))
 
 TO_TRECTOOLS = {column: host for host, column in FROM_TRECTOOLS.items()}
 # Columns that measures read besides those of TrecTools.
-_OF_RUN, _OF_QRELS = ("entity_id", "grade_prob"), ("entity_id", "prob", "rank", "weight")
+_EXTRA_RUN_COLUMNS, _EXTRA_QRELS_COLUMNS = ("entity_id", "grade_prob"), ("entity_id", "prob", "rank", "weight")
 
 
 # Methods that look up the relevant documents of each topic of the run.
@@ -51,7 +51,9 @@ def run_frame(run: Any) -> pd.DataFrame:
             "each"
         )
     # Ranks are compared with scores.
-    table: pd.DataFrame = frame[["qid", "docno", "score", *(name for name in ("rank", *_OF_RUN) if name in frame)]]
+    table: pd.DataFrame = frame[
+        ["qid", "docno", "score", *(name for name in ("rank", *_EXTRA_RUN_COLUMNS) if name in frame)]
+    ]
     return table
 
 
@@ -80,7 +82,7 @@ def trectools_run(data: Any, name: str) -> TrecRun:
         "rank",
         "score",
         "system",
-        *(run_column for run_column in _OF_RUN if run_column in checked.frame),
+        *(run_column for run_column in _EXTRA_RUN_COLUMNS if run_column in checked.frame),
     ]
     ranked = checked.frame.assign(rank=checked.ranks() + 1, iteration="Q0", system=name)
     made = TrecRun()
@@ -97,7 +99,9 @@ def trectools_qrels(data: Any, name: str) -> TrecQrel:
     require(frame, ("qid", "entity_id") if "entity_id" in frame.columns else ("qid", "docno", "label"), "qrels")
     frame = frame if "iteration" in frame.columns else frame.assign(iteration="0")
     made = TrecQrel()
-    kept = [column for column in ("qid", "iteration", "docno", "label", *_OF_QRELS) if column in frame.columns]
+    kept = [
+        column for column in ("qid", "iteration", "docno", "label", *_EXTRA_QRELS_COLUMNS) if column in frame.columns
+    ]
     # Gaps in the index would mean rows that TrecTools dropped.
     made.qrels_data = frame[kept].rename(columns=TO_TRECTOOLS).reset_index(drop=True)
     made.filename = name

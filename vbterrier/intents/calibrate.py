@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 # Temperatures are searched between these multiples of the score ranges of queries.
-_REACH = 1e3
+_MAX_TEMPERATURE_RATIO = 1e3
 # Losses that differ by less are equal.
 _FLAT = 1e-9
 
@@ -71,7 +71,10 @@ def fitted_temperature(score: Floats, target: Floats, topic: Ints, n_topics: int
     def loss(log_t: float) -> float:
         return cross_entropy(score * math.exp(-log_t), target, topic, n_topics) / int(informative.sum())
 
-    low, high = math.log(span[informative].min() / _REACH), math.log(span[informative].max() * _REACH)
+    low, high = (
+        math.log(span[informative].min() / _MAX_TEMPERATURE_RATIO),
+        math.log(span[informative].max() * _MAX_TEMPERATURE_RATIO),
+    )
     optimum = minimize_scalar(loss, bounds=(low, high), method="bounded", options={"xatol": 1e-10, "maxiter": 500})
     temperature = math.exp(optimum.x)
     for edge, why in ((low, "the highest score is always labelled"), (high, "scores do not predict the labels")):
@@ -114,9 +117,9 @@ def fitted_isotonic(score: Floats, correct: Floats) -> Parameters:
 
 
 # The parameters that each method fits to labelled data.
-_FITTED = {"temperature": ("temperature",), "platt": ("slope", "intercept"), "isotonic": ("scores", "probs")}
+_FITTED_PARAMETERS = {"temperature": ("temperature",), "platt": ("slope", "intercept"), "isotonic": ("scores", "probs")}
 _TEMPERED = ("softmax", "prior")
-METHODS = (*_TEMPERED, "uniform", *_FITTED)
+METHODS = (*_TEMPERED, "uniform", *_FITTED_PARAMETERS)
 _KIND = "vbterrier.Calibrate"
 _MAX_BYTES = 1 << 26
 
@@ -187,7 +190,7 @@ class Calibrate(IntentStage, pt.Estimator):  # type: ignore[misc]
                 f"{candidates.name}: column 'delta' shows that RelaxConstraints has weighted the candidates, and "
                 "calibration would discard the weights; put Calibrate before RelaxConstraints"
             )
-        needs_fit = self.method in _FITTED and self.parameters is None
+        needs_fit = self.method in _FITTED_PARAMETERS and self.parameters is None
         if needs_fit and len(inp):
             raise ParameterError(f"{self!r} is not fitted; call fit(candidates, labels), or Calibrate.load(path)")
         topic = candidates.topic[candidates.entities]
@@ -256,8 +259,10 @@ class Calibrate(IntentStage, pt.Estimator):  # type: ignore[misc]
         ParameterError, InputError
             A method without parameters to fit; no query or entity in common, labels of one class, equal scores.
         """
-        if self.method not in _FITTED:
-            raise ParameterError(f"method {self.method!r} has no parameters to fit; use one of {', '.join(_FITTED)}")
+        if self.method not in _FITTED_PARAMETERS:
+            raise ParameterError(
+                f"method {self.method!r} has no parameters to fit; use one of {', '.join(_FITTED_PARAMETERS)}"
+            )
         candidates = self._candidates(topics_or_res_tr)
         targets = align_labels(candidates, qrels_tr)
         if targets.mismatch:
@@ -327,7 +332,7 @@ def _entity_column(inp: pd.DataFrame) -> str:
 
 def _fitted_numbers(method: str, parameters: Any) -> dict[str, float | list[float]]:
     """Return fitted parameters as plain numbers."""
-    names = _FITTED.get(method, ())
+    names = _FITTED_PARAMETERS.get(method, ())
     if not hasattr(parameters, "keys") or set(parameters) != set(names):
         raise ParameterError(f"parameters={excerpt(parameters)}: method {method!r} has {', '.join(names) or 'none'}")
     if method == "temperature":

@@ -30,7 +30,7 @@ MENTIONS = ("all", "longest")
 _CONTEXT = "context"
 # Kind of match of a linker of queries: name, part, similar, acronym.
 _MATCH = "match"
-_ADDED = ("entity_id", "prob", "score", "name", "mention", "source")
+_ADDED_COLUMNS = ("entity_id", "prob", "score", "name", "mention", "source")
 
 
 class CandidateIntents(IntentOperators, IntentStage):
@@ -104,7 +104,7 @@ class CandidateIntents(IntentOperators, IntentStage):
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Return the candidates of each query by descending score, NIL last, with the other columns of the topics."""
         self.require_columns(inp, "qid", "query", topics=True)
-        if taken := [name for name in _ADDED if name in inp.columns]:
+        if taken := [name for name in _ADDED_COLUMNS if name in inp.columns]:
             raise InputError(f"topics: column {taken[0]!r} is an output column; rename or drop it")
         _require_topics(inp)
         nil: Any = self.nil

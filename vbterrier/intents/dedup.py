@@ -16,7 +16,7 @@ from vbterrier.frames.contracts import pandas_frame, require
 from vbterrier.frames.names import normal_forms
 from vbterrier.intents.stage import Candidates, IntentStage, knowledge_base, warn_of_queries
 from vbterrier.intents.taggers import NIL
-from vbterrier.kernels.candidates import DIGITS, complete_linkage, cosines, ranks
+from vbterrier.kernels.candidates import SUM_DECIMALS, complete_linkage, cosines, ranks
 from vbterrier.kernels.vb import per_topic
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class MergedCandidates:
         group = pd.factorize(key)[0]
         n = int(group.max(initial=-1)) + 1
         tie = pd.factorize(self.ids, sort=True)[0]
-        rank = ranks(np.round(self.prob, DIGITS), group, tie)
+        rank = ranks(np.round(self.prob, SUM_DECIMALS), group, tie)
         order = np.lexsort([rank, group])
         top = order[np.searchsorted(group[order], np.arange(n))]
         # The first name that is not empty.
@@ -364,7 +364,7 @@ def _alias_mapping(aliases: Any) -> dict[str, str]:
 def _representatives(candidates: Candidates, groups: MergedCandidates) -> pd.DataFrame:
     """Return the representative rows of the groups, in input order, with the input ids, most probable first."""
     group = groups.of_row
-    rank = ranks(np.round(candidates.prob, DIGITS), group, candidates.tie)
+    rank = ranks(np.round(candidates.prob, SUM_DECIMALS), group, candidates.tie)
     by_rank = pd.Series(candidates.entity.text.to_pylist(), dtype=object).iloc[np.lexsort([rank, group])]
     members = by_rank.groupby(np.sort(group)).agg(list).tolist()
     order = np.argsort(groups.row)

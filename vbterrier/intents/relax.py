@@ -195,7 +195,7 @@ def _forms(values: pd.Series[Any]) -> pd.Series[Any]:
 
 
 UNKNOWN = {"satisfied": 0.0, "violated": 1.0}
-_ADDED = ("delta", "violations")
+_ADDED_COLUMNS = ("delta", "violations")
 
 
 class RelaxConstraints(IntentStage):
@@ -291,7 +291,7 @@ class RelaxConstraints(IntentStage):
         """Replace the probabilities, rows in the same order."""
         column = "query" if self.parser else self.constraints
         self.require_columns(inp, "qid", "entity_id", "prob", column)
-        if taken := [name for name in _ADDED if name in inp.columns]:
+        if taken := [name for name in _ADDED_COLUMNS if name in inp.columns]:
             raise InputError(f"intents: column {taken[0]!r} is an output column; pass all constraints at once")
         candidates = Candidates(inp)
         unknown = UNKNOWN[self.unknown] if isinstance(self.unknown, str) else self.unknown

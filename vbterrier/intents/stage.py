@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from vbterrier.annotations import Bools, Floats, Ints
 
 
-_LONGEST = 60
+_MAX_LABEL_LENGTH = 60
 #: The end of the warning of queries that a source of intents has no candidate of.
 WITHOUT_CANDIDATES = f"without candidates: {NIL} has probability 1"
 
@@ -37,13 +37,13 @@ class IntentStage(pyterrier.Stage):
     def short(value: Any) -> str:
         """Return the label of a value; long labels lose their last parameters: ``Client('https://...', ...)``."""
         text = source_name(value)
-        if len(text) <= _LONGEST:
+        if len(text) <= _MAX_LABEL_LENGTH:
             return text
         if isinstance(value, (dict, list, tuple)):
             return f"{len(value)} entries"
-        name, bracket, rest = text[: _LONGEST - 4].partition("(")
+        name, bracket, rest = text[: _MAX_LABEL_LENGTH - 4].partition("(")
         if not bracket or not text.endswith(")"):
-            return text[: _LONGEST - 3] + "..."
+            return text[: _MAX_LABEL_LENGTH - 3] + "..."
         kept, comma, _ = rest.rpartition(", ")
         is_whole = comma and kept.count("(") == kept.count(")") and kept.count("'") % 2 == kept.count('"') % 2 == 0
         return f"{name}({kept + comma if is_whole else ''}...)"

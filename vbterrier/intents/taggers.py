@@ -60,7 +60,7 @@ DOCNO = "docno"
 NIL = "NIL"
 _LOG = logging.getLogger(__name__)
 # Texts per call of a linker.
-_BATCH = 4096
+_BLOCK_TEXTS = 4096
 
 
 # Decisions about mentions: by the score alone, by a tie, or none because of a tie.
@@ -133,8 +133,8 @@ class ByText:
         new = [place for place, key in enumerate(keys) if key not in cached]
         if new:
             _LOG.info("tagging %d texts; the tags of %d more are cached", len(new), len(keys) - len(new))
-        for first in bar(range(0, len(new), _BATCH), "tagging", unit=f"{_BATCH} texts", delay=2):
-            places = new[first : first + _BATCH]
+        for first in bar(range(0, len(new), _BLOCK_TEXTS), "tagging", unit=f"{_BLOCK_TEXTS} texts", delay=2):
+            places = new[first : first + _BLOCK_TEXTS]
             of, *tags, are_weights = self.read([texts[place] for place in places])
             self._are_weights &= are_weights
             tags_of_text: list[list[tuple[str, float, int]]] = [[] for _ in places]
@@ -304,7 +304,7 @@ def _digest(*texts: str) -> str:
 
 
 # Columns of results, not of documents.
-_OF_RESULTS = ("qid", "query", "score", "rank")
+_RESULT_COLUMNS = ("qid", "query", "score", "rank")
 
 
 class Tagger(Protocol):
@@ -378,7 +378,7 @@ class ByFunction:
 
     @staticmethod
     def _distinct(frame: pd.DataFrame) -> pd.DataFrame:
-        inputs = frame.drop(columns=[name for name in _OF_RESULTS if name in frame.columns])
+        inputs = frame.drop(columns=[name for name in _RESULT_COLUMNS if name in frame.columns])
         texts = [name for name in inputs.columns if pd.api.types.infer_dtype(inputs[name], skipna=True) == "string"]
         documents = inputs.drop_duplicates(DOCNO)
         with_texts = inputs[[DOCNO, *(name for name in texts if name != DOCNO)]].drop_duplicates()

@@ -109,7 +109,7 @@ def row_tags(
 
 COLUMNS = ("entity_id", "weight", "tagger")
 # Columns about decisions by ties.
-OF_TIES = ("tied", "n_abstained")
+TIE_COLUMNS = ("tied", "n_abstained")
 WEIGHTS = (None, "binary", "score")
 
 
@@ -271,7 +271,7 @@ class TagEntities(Stage):
         )
         if self._decides:
             return made.assign(tied=pd.Series(ties, index=inp.index, dtype=object), n_abstained=n_abstained)
-        return made.drop(columns=[name for name in OF_TIES if name in made.columns])
+        return made.drop(columns=[name for name in TIE_COLUMNS if name in made.columns])
 
     def without_cache(self) -> TagEntities | None:
         """Return this stage without a cache, so that each call asks the tagger; ``None`` if tags are given."""
@@ -325,7 +325,7 @@ class TagEntities(Stage):
             )
         if self._decides and not pd.api.types.is_integer_dtype(made["entity_id"].infer_objects()):
             made = pd.concat([made, _abstentions(frame[columns], per_row, n_abstained)], ignore_index=True)
-        return made[["docno", "entity_id", "weight", *columns[:-1], *(OF_TIES if self._decides else ())]]
+        return made[["docno", "entity_id", "weight", *columns[:-1], *(TIE_COLUMNS if self._decides else ())]]
 
     def _row_tags(self, frame: pd.DataFrame) -> tuple[RowTags, Ints]:
         """The tags of each row, and its number of mentions or tags that a tie left out."""

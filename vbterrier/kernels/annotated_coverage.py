@@ -29,7 +29,7 @@ BITS = 56
 #: ES and VB, in this order in all results.
 MEASURES = ("ES", "VB")
 # Numbers that are computed at a time.
-_CELLS = 1 << 23
+_BLOCK_CELLS = 1 << 23
 # The largest slope of gold scores on those of the model.
 _MOST_SLOPE = 1.5
 # Multiples of the scale of second-order corrections: standard deviations that systems may have around their mean.
@@ -231,7 +231,7 @@ def annotation_residuals(
     def means(row: Ints, *replaced: Ints) -> Floats:
         """Means of rows in which the annotated documents at some ranks are drawn as well."""
         made = np.empty((2, n_cutoffs, len(row)))
-        step = max(1, _CELLS // (len(drawn) * rows.shape[1] * drawn.shape[2]))
+        step = max(1, _BLOCK_CELLS // (len(drawn) * rows.shape[1] * drawn.shape[2]))
         for start in range(0, len(row), step):
             here = slice(start, start + step)
             documents = rows[row[here]]

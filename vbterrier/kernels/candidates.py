@@ -49,7 +49,7 @@ def peaks(values: Floats, topic: Ints, n_topics: int) -> Floats:
 
 
 # Probabilities are rounded to these digits, so that the order of summation does not affect truncation.
-DIGITS = 12
+SUM_DECIMALS = 12
 _SLACK = 1e-9
 
 
@@ -125,11 +125,11 @@ def truncation_mask(
     - ``top``: keep the first K
     - ``mass``: keep the shortest prefix with a total probability of at least ρ
     """
-    prob = np.round(prob, DIGITS)
+    prob = np.round(prob, SUM_DECIMALS)
     order, first = _order(prob, topic, tie)
     place = np.arange(len(topic)) - first
     ordered = np.take_along_axis(prob, order, axis=-1)
-    stay = ordered >= threshold - 10.0**-DIGITS
+    stay = ordered >= threshold - 10.0**-SUM_DECIMALS
     if top is not None:
         stay &= place < top
     if mass is not None:

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 
 # A Newton step changes a coefficient at most this much, so that separated data do not diverge.
-MOST_STEP = 2.0
-MOST_STEPS, TOLERANCE = 40, 1e-7
+MAX_STEP = 2.0
+MAX_STEPS, TOLERANCE = 40, 1e-7
 
 
 def candidate_probabilities(features: Floats, document: Ints, coef: Floats) -> Floats:
@@ -48,13 +48,13 @@ def fit_conditional_logit(features: Floats, document: Ints, target: Floats, mean
     prob = candidate_probabilities(features, document, coef)
     before = loss(coef, prob)
     starts = np.flatnonzero(np.diff(document, prepend=-1))
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_STEPS):
         weighted = features * prob[:, None]
         centre = np.add.reduceat(weighted, starts)
         hessian = features.T @ weighted - centre.T @ centre + np.diag(precision)
         gradient = features.T @ (target - prob) - precision * (coef - mean)
-        step = np.clip(np.linalg.solve(hessian, gradient), -MOST_STEP, MOST_STEP)
-        for _ in range(MOST_STEPS):
+        step = np.clip(np.linalg.solve(hessian, gradient), -MAX_STEP, MAX_STEP)
+        for _ in range(MAX_STEPS):
             moved = candidate_probabilities(features, document, coef + step)
             after = loss(coef + step, moved)
             if after <= before:

@@ -16,7 +16,7 @@ CLASSES = ("core", "conditional", "generic bait", "anti-signal", "sparse", "neut
 # The code of an entity without an OER, which has no class.
 UNDEFINED = -1
 # The largest document frequency of sparse entities, the smallest of generic ones, the smallest OER of core entities.
-SPARSE, GENERIC, STRONG = 2, 50, 0.5
+MAX_SPARSE_DF, GENERIC, STRONG = 2, 50, 0.5
 
 
 def first_ranks(link_ranks: Ints, starts: Ints) -> Ints:
@@ -86,7 +86,7 @@ def signal_classes(oer: Floats, df_relevant: Ints, df_other: Ints) -> Ints:
     """
     df = df_relevant + df_other
     tests = {
-        "sparse": df <= SPARSE,
+        "sparse": df <= MAX_SPARSE_DF,
         "core": (df_relevant >= 2) & (df_relevant > df_other) & (oer >= STRONG),  # noqa: PLR2004 - the definition's
         "conditional": oer > 0,
         "anti-signal": (oer < 0) & (df_other > df_relevant),

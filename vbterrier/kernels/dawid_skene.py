@@ -10,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from vbterrier.annotations import Floats, Ints
 
-_MOST_STEPS, _TOLERANCE = 500, 1e-8
+_MAX_STEPS, _TOLERANCE = 500, 1e-8
 # Pseudo-counts of each cell of a confusion matrix, so that labels that a judge never gives remain possible.
 _SMOOTHING = 0.01
 
@@ -47,7 +47,7 @@ def dawid_skene(labels: Ints, n_grades: int) -> LatentGrades:
     has_label = (labels[:, :, None] == np.arange(n_grades)).astype(np.float64)
     votes = has_label.sum(axis=1) + 1 / n_grades
     posterior = votes / votes.sum(axis=1, keepdims=True)
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_STEPS):
         prevalence = posterior.mean(axis=0)
         counts = np.einsum("ig,ijl->jgl", posterior, has_label) + _SMOOTHING
         confusion = counts / counts.sum(axis=2, keepdims=True)

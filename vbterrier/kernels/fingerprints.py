@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 # Odd multipliers and shifts of splitmix64 (Steele et al. 2014).
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
-_STEP = np.uint64(0x9E3779B97F4A7C15)
+GOLDEN_STEP = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT_1, _SHIFT_2, _SHIFT_3 = np.uint64(30), np.uint64(27), np.uint64(31)
 _BYTES = 8
 # The bytes of a string beyond this number are hashed in one call.
-_LONGEST = 4096
+_MAX_WORD_BYTES = 4096
 # The shift of a word that keeps n of its bytes, by n.
 _PUSH = np.array([0, *range(56, -1, -8)], dtype=np.uint64)
 # Ids of a block, and the size of a block below which the upper halves of keys rarely collide.
-_BLOCK, _FEW = 1 << 15, 1 << 20
+_BLOCK_IDS, _MAX_HALF_KEY_IDS = 1 << 15, 1 << 20
 
 # Byte strings whose fingerprints are computed at a time.
 STRINGS = 1 << 16
@@ -66,8 +66,8 @@ def of_spans(data: NDArray[np.uint8], start: Ints, length: Ints) -> Words:
         # In blocks, because the temporary arrays take six times the memory of the result.
         parts = (slice(low, low + STRINGS) for low in range(0, len(start), STRINGS))
         return np.concatenate([of_spans(data, start[part], length[part]) for part in parts])
-    digest = mix(length.astype(np.uint64) + _STEP)
-    most = min(int(length.max(initial=0)), _LONGEST)
+    digest = mix(length.astype(np.uint64) + GOLDEN_STEP)
+    most = min(int(length.max(initial=0)), _MAX_WORD_BYTES)
     shortest = int(length.min(initial=most))
     # All strings while each fills a word, then while each has a byte left; then only the longer ones.
     full, shared = shortest // _BYTES * _BYTES, min(-(-shortest // _BYTES) * _BYTES, most)
@@ -81,8 +81,8 @@ def of_spans(data: NDArray[np.uint8], start: Ints, length: Ints) -> Words:
         word = _load(data, start[long] + done, np.minimum(length[long] - done, _BYTES))
         digest[long] = mix(digest[long] ^ word)
         long = long[length[long] > done + _BYTES]
-    for row in np.flatnonzero(length > _LONGEST):
-        rest = data[start[row] + _LONGEST : start[row] + length[row]]
+    for row in np.flatnonzero(length > _MAX_WORD_BYTES):
+        rest = data[start[row] + _MAX_WORD_BYTES : start[row] + length[row]]
         word = np.frombuffer(hashlib.blake2b(rest.tobytes(), digest_size=_BYTES).digest(), dtype="<u8")
         digest[row : row + 1] = mix(digest[row : row + 1] ^ word)
     return digest
@@ -90,13 +90,13 @@ def of_spans(data: NDArray[np.uint8], start: Ints, length: Ints) -> Words:
 
 def keys(codes: Ints, fingerprints: Words) -> Words:
     """A 64-bit key for each pair of a small code (a topic's number) and a fingerprint."""
-    return mix(fingerprints + mix((codes.astype(np.uint64) + np.uint64(1)) * _STEP))
+    return mix(fingerprints + mix((codes.astype(np.uint64) + np.uint64(1)) * GOLDEN_STEP))
 
 
 def of_groups(group: Ints, fingerprints: Words, value: Words, n_groups: int) -> Words:
     """A fingerprint of the pairs (fingerprint, value) of each group in any order, shape (n_groups,)."""
     total = np.zeros(n_groups, dtype=np.uint64)
-    np.add.at(total, group, mix(fingerprints ^ mix(value + _STEP)))
+    np.add.at(total, group, mix(fingerprints ^ mix(value + GOLDEN_STEP)))
     return total
 
 
@@ -138,7 +138,7 @@ def tails(data: NDArray[np.uint8], offsets: Ints) -> Words:
     data = _pad_to_word(data)
     start, stop = offsets[:-1], offsets[1:]
     length = stop - start
-    shortest, longest = int(length.min(initial=_LONGEST)), int(length.max(initial=0))
+    shortest, longest = int(length.min(initial=_MAX_WORD_BYTES)), int(length.max(initial=0))
     if shortest == longest >= _BYTES:
         # Ids of equal length end at regular distances, so a strided view finds them without indexing.
         return np.ndarray(length.shape, "<u8", data, int(stop[0]) - _BYTES, (longest,)).astype(np.uint64)
@@ -161,7 +161,7 @@ def rough_keys(codes: Ints, data: NDArray[np.uint8], offsets: Ints) -> Words:
 
     Ids of one collection mostly differ in their last bytes, and tails cost a fraction of fingerprints.
     """
-    return tails(data, offsets) * _MIX_1 + codes.astype(np.uint64) * _STEP
+    return tails(data, offsets) * _MIX_1 + codes.astype(np.uint64) * GOLDEN_STEP
 
 
 def roughly_repeated(codes: Ints, data: NDArray[np.uint8], offsets: Ints) -> Ints:
@@ -173,7 +173,7 @@ def roughly_repeated(codes: Ints, data: NDArray[np.uint8], offsets: Ints) -> Int
     for start, stop in pairwise(_block_bounds(codes)):
         rows = slice(start, stop)
         key = rough_keys(codes[rows], data, offsets[start : stop + 1])
-        half = (key >> np.uint64(32)).astype(np.uint32) if stop - start < _FEW else key
+        half = (key >> np.uint64(32)).astype(np.uint32) if stop - start < _MAX_HALF_KEY_IDS else key
         positions.append(start + repeated_keys(half))
     return np.concatenate(positions)
 
@@ -182,7 +182,7 @@ def _block_bounds(codes: Ints) -> list[int]:
     """Bounds of blocks of rows such that each code is in one block; a single block if codes are not sorted."""
     if (codes[1:] < codes[:-1]).any():
         return [0, len(codes)]
-    firsts = np.searchsorted(codes, codes[::_BLOCK])
+    firsts = np.searchsorted(codes, codes[::_BLOCK_IDS])
     return [*np.unique(firsts).tolist(), len(codes)]
 
 

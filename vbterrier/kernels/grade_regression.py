@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 # Logits beyond this value have no effect on double-precision probabilities that matters.
 MOST_LOGIT = 30.0
 # A Newton step changes a coefficient at most this much, so that separated data do not diverge.
-MOST_STEP = 1.0
+MAX_STEP = 1.0
 # The variances of random effects have inverse-gamma priors with the weight of this many topics.
 PRIOR_TOPICS = 4.0
 LEAST_VARIANCE = 0.02
 # The prior of the variance that shared coefficients have: weight (coefficients), sum of squares, smallest value.
 SHARED_WEIGHT, SHARED_SQUARES, LEAST_SHARED = 2.0, 0.2, 0.005
-MOST_STEPS, FEWEST_STEPS = 30, 7
+MAX_STEPS, FEWEST_STEPS = 30, 7
 # The grid of intercepts, documents that are computed at a time, and most steps of expectation-maximisation.
 GRID, GRID_ROWS, GRID_STEPS = np.linspace(-10.0, 8.0, 145), 1 << 13, 200
 # The weight of the prior variance of intercepts on the grid, in topics, and the range of the intercepts of topics with
@@ -113,19 +113,19 @@ def fit_mixed_logit(
     shared = np.zeros(len(coef), dtype=bool) if shared is None else shared
     precision[shared] = 4.0
     products = (random[:, :, None] * random[:, None, :]).reshape(len(y), q * q)
-    for step in range(MOST_STEPS):
+    for step in range(MAX_STEPS):
         mean = sigmoid(features @ coef + (random * effect[topic]).sum(axis=1))
         weight = mean * (1 - mean)
         hessian = (features * weight[:, None]).T @ features + np.diag(precision)
         move = np.linalg.solve(hessian, features.T @ (y - mean) - precision * (coef - center))
-        coef = coef + np.clip(move, -MOST_STEP, MOST_STEP)
+        coef = coef + np.clip(move, -MAX_STEP, MAX_STEP)
         mean = sigmoid(features @ coef + (random * effect[topic]).sum(axis=1))
         weight = mean * (1 - mean)
         gradient = _by_topic(random * (y - mean)[:, None], topic, n_topics) - effect / variance
         curvature = _by_topic(products * weight[:, None], topic, n_topics).reshape(n_topics, q, q)
         curvature[:, diagonal, diagonal] += 1 / variance
         topic_move = np.linalg.solve(curvature, gradient[:, :, None])[:, :, 0]
-        effect = effect + np.clip(topic_move, -MOST_STEP, MOST_STEP)
+        effect = effect + np.clip(topic_move, -MAX_STEP, MAX_STEP)
         effect_cov = np.linalg.inv(curvature)
         spread = (effect**2).sum(axis=0) + effect_cov[:, diagonal, diagonal].sum(axis=0)
         variance = (spread + PRIOR_TOPICS * np.asarray(variance_prior)) / (n_topics + PRIOR_TOPICS)
@@ -158,11 +158,11 @@ def fit_logit(features: Floats, hit: Bools, ridge: Floats, weight: Floats) -> Fl
     coef: Floats = np.zeros(features.shape[1])
     share = ((weight * y).sum() + 0.5) / (weight.sum() + 1)
     coef[0] = np.log(share / (1 - share))
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_STEPS):
         mean = sigmoid(features @ coef)
         hessian = (features * (weight * mean * (1 - mean))[:, None]).T @ features + np.diag(ridge)
         move = np.linalg.solve(hessian, features.T @ (weight * (y - mean)) - ridge * coef)
-        coef = coef + np.clip(move, -MOST_STEP, MOST_STEP)
+        coef = coef + np.clip(move, -MAX_STEP, MAX_STEP)
         if abs(move).max() < TOPIC_TOLERANCE:
             break
     return sigmoid(features @ coef)

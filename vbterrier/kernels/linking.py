@@ -200,7 +200,7 @@ PLACES = np.array([0, 1, 2, 6, 5])
 SCORES = ("P", "R", "F1")
 _TOTALS = [FIGURES.index(name) for name in ("LinkingP", "LinkingR", "LinkingF1")]
 # Numbers of a block: 16 MB.
-_BLOCK = 1 << 21
+_BLOCK_CELLS = 1 << 21
 
 
 def scores(cells: Ints) -> Floats:
@@ -239,7 +239,7 @@ def removed_queries(kind: Ints, n_removed: int, n_draws: int, draws: np.random.G
 
 def _sample_blocks(n: int, n_picked: int, n_draws: int, draws: np.random.Generator) -> Iterator[Ints]:
     """Yield blocks of samples of distinct queries, shape (rows, n_picked)."""
-    step = max(1, _BLOCK // n)
+    step = max(1, _BLOCK_CELLS // n)
     for done in range(0, n_draws, step):
         numbers = draws.random((min(step, n_draws - done), n))
         yield np.argpartition(numbers, n_picked - 1, axis=1)[:, :n_picked]
@@ -259,7 +259,7 @@ def extremes(cells: Ints, n_removed: int) -> tuple[Floats, Floats]:
     right, wrong, missed, nil, taken = (int(n) for n in cells)
     lowest, highest = np.full(3, np.inf), np.full(3, -np.inf)
     all_missed, all_taken = np.arange(min(missed, n_removed) + 1), np.arange(min(taken, n_removed) + 1)
-    step = max(1, _BLOCK // (32 * len(all_taken)))
+    step = max(1, _BLOCK_CELLS // (32 * len(all_taken)))
     for start in range(0, len(all_missed), step):
         gone_missed, gone_taken = np.meshgrid(all_missed[start : start + step], all_taken, indexing="ij")
         rest = n_removed - gone_missed - gone_taken

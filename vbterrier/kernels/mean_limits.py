@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 LEAST_DF, LEAST_CLUSTERS = 8, 10
 # Shares of queries without a sampled one at which limits are inspected; values of t at which p-values are.
 _N_SHARES, _N_VALUES = 161, 161
-# The first of two searches of the lowest limit inspects every _STEP-th share.
-_STEP = 4
-# The distribution function of t is nearly 0 below -_FAR; values of t are cut at +-_INFINITE.
-_FAR, _INFINITE = 8.0, 1e3
+# The first of two searches of the lowest limit inspects every _COARSE_STEP-th share.
+_COARSE_STEP = 4
+# The distribution function of t is nearly 0 below -_MAX_NEGATIVE_T; values of t are cut at +-_INFINITE.
+_MAX_NEGATIVE_T, _INFINITE = 8.0, 1e3
 # Numbers are searched by steps of a factor, to a part of the number.
 _FACTOR, _PRECISION = 4, 50
 # Student's t has no quantile at 1.
@@ -40,11 +40,11 @@ _LARGEST_LEVERAGE = 0.9
 # Skewness without effect, which avoids a division by 0; standard deviations this small are rounding errors.
 _NO_SKEWNESS, _NO_SPREAD = 1e-9, 1e-300
 # A count above 0 that replaces 0.
-_FEWEST = 1e-9
+_MIN_COUNT = 1e-9
 # The tail of weights is estimated from at most 20 of them, or a quarter; the largest index.
-_N_TAIL, _PART_OF_TAIL, _LARGEST_INDEX = 20, 4, 0.95
+_N_TAIL, _TAIL_PARTS, _LARGEST_INDEX = 20, 4, 0.95
 # Values whose moments are computed at a time.
-_CELLS = 1 << 20
+_BLOCK_CELLS = 1 << 20
 # Nodes and the least degrees of freedom at which quantiles of t are interpolated, to 1e-13.
 _N_NODES, _LEAST_INTERPOLATED = 24, 3.0
 
@@ -178,7 +178,7 @@ class SampledQueries(NamedTuple):
         Many columns that share their weights are taken in blocks: intermediate results are as large as the values.
         """
         is_shared = all(each is None or each.ndim == 1 for each in (self.weights, self.copies))
-        n_blocks = -(-values.size // _CELLS)
+        n_blocks = -(-values.size // _BLOCK_CELLS)
         if n_blocks < 2 or not is_shared or self.covariate is not None:  # noqa: PLR2004 - a single block
             return moments(values, self.weights, self.clusters, self.covariate, self.copies)
         blocks = np.array_split(values, min(n_blocks, values.shape[1] // 2), axis=1)
@@ -312,7 +312,7 @@ def tail_index(weights: Floats, copies: Floats) -> Floats:
     top = np.take_along_axis(top, np.argsort(-np.take_along_axis(drawn, top, axis=0), axis=0), axis=0)
     copies, drawn = np.take_along_axis(copies, top, axis=0), np.take_along_axis(drawn, top, axis=0)
     before = np.cumsum(copies, axis=0) - copies
-    k = np.minimum(np.clip(n // _PART_OF_TAIL, 1, _N_TAIL), n - 1)
+    k = np.minimum(np.clip(n // _TAIL_PARTS, 1, _N_TAIL), n - 1)
     logs = np.log(np.maximum(drawn, _NO_SPREAD))
     heaviest, with_next = ((np.clip(at - before, 0, copies) * logs).sum(axis=0) for at in (k, k + 1))
     at_least_one = np.maximum(k, 1)
@@ -409,10 +409,10 @@ def lower_limit(of: Moments, tail: Any, worst: Any, quantile_of_t: OfT, unseen: 
         return np.asarray((1 - share) * (mean - spread * skewed_quantiles(t, skewness)) - share * worst)
 
     # Every fourth share first, then those around the lowest one. A second minimum can only be at the end.
-    rows = np.arange(0, _N_SHARES, _STEP)
+    rows = np.arange(0, _N_SHARES, _COARSE_STEP)
     coarse = limits_at(t[rows], exponent[rows])
     lowest = rows[coarse[:-1].argmin(axis=0)]
-    around = np.clip(lowest + np.arange(1 - _STEP, _STEP)[:, None], 0, _N_SHARES - 1)
+    around = np.clip(lowest + np.arange(1 - _COARSE_STEP, _COARSE_STEP)[:, None], 0, _N_SHARES - 1)
     limit = limits_at(_of_rows(t, around), _of_rows(exponent, around)).min(axis=0)
     return np.asarray(np.maximum(np.minimum(limit, coarse[-1]), -np.asarray(worst)))
 
@@ -492,7 +492,7 @@ def p_value(of: Moments, null: Any, worst: Any, distribution_of_t: OfT) -> Float
     # Without unseen queries.
     largest = _inverse_skewed_quantiles((mean - null) / np.maximum(spread, _NO_SPREAD), skewness)
     largest = np.arcsinh(np.clip(largest, -_INFINITE, _INFINITE))
-    t = np.sinh(np.linspace(np.minimum(-np.arcsinh(_FAR), largest), largest, _N_VALUES))
+    t = np.sinh(np.linspace(np.minimum(-np.arcsinh(_MAX_NEGATIVE_T), largest), largest, _N_VALUES))
     seen = (null + worst) / np.maximum(mean - spread * skewed_quantiles(t, skewness) + worst, _NO_SPREAD)
     p: Floats = (np.clip(seen, 0.0, 1.0) ** of.n_effective * distribution_of_t(of.df, -t)).max(axis=0)
     constant: Floats = np.clip((null + worst) / np.maximum(mean + worst, _NO_SPREAD), 0.0, 1.0) ** of.n_effective
@@ -510,8 +510,8 @@ def clopper_pearson(
     """
     count = n * share
     # The limits are 0 without a loss and 1 with losses alone, where the inverse is undefined.
-    low = np.where(count > 0, quantile_of_beta(np.maximum(count, _FEWEST), n - count + 1, below), 0.0)
-    rest = np.maximum(n - count, _FEWEST)
+    low = np.where(count > 0, quantile_of_beta(np.maximum(count, _MIN_COUNT), n - count + 1, below), 0.0)
+    rest = np.maximum(n - count, _MIN_COUNT)
     high = np.where(share < 1, quantile_of_beta(count + 1, rest, 1 - above), 1.0)
     return low, high
 

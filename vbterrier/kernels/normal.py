@@ -56,7 +56,7 @@ _TAIL = (
         1.0,
     ),
 )
-_FAR = (
+_FAR_TAIL_POLYNOMIALS = (
     (
         2.01033439929228813265e-7,
         2.71155556874348757815e-5,
@@ -79,7 +79,7 @@ _FAR = (
     ),
 )
 # Distances from the median, and roots of logarithms of tails, at which the polynomials change.
-_NEAR, _BEYOND = 0.425, 5.0
+_MAX_CENTRE_DISTANCE, _MAX_TAIL_ROOT = 0.425, 5.0
 
 
 def normal_cdf(z: Any) -> Floats:
@@ -106,17 +106,19 @@ def normal_quantile(prob: Any) -> Floats:
     """
     prob = np.asarray(prob, dtype=np.float64)
     centred = prob.ravel() - 0.5
-    z = centred * _ratio(_CENTRE, _NEAR**2 - centred * centred)
-    outer = np.flatnonzero(~(np.abs(centred) <= _NEAR))
+    z = centred * _ratio(_CENTRE, _MAX_CENTRE_DISTANCE**2 - centred * centred)
+    outer = np.flatnonzero(~(np.abs(centred) <= _MAX_CENTRE_DISTANCE))
     if len(outer):
         tail, sign = prob.ravel()[outer], np.sign(centred[outer])
         tail = np.where(sign > 0, 1 - tail, tail)
         with np.errstate(divide="ignore", invalid="ignore"):
             root = np.sqrt(-np.log(tail))
         near = _ratio(_TAIL, root - 1.6)
-        far = root > _BEYOND
+        far = root > _MAX_TAIL_ROOT
         if far.any():
-            near[far] = np.where(np.isinf(root[far]), np.inf, _ratio(_FAR, np.minimum(root[far], 1e3) - _BEYOND))
+            near[far] = np.where(
+                np.isinf(root[far]), np.inf, _ratio(_FAR_TAIL_POLYNOMIALS, np.minimum(root[far], 1e3) - _MAX_TAIL_ROOT)
+            )
         z[outer] = sign * near
     return np.asarray(z.reshape(prob.shape))
 

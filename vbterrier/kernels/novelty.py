@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 # Gains that differ by less are tied, since sums over intents are subject to rounding.
-_DIGITS = 12
+_SUM_DECIMALS = 12
 
 
 def novel_weights(intent: Ints, rank: Ints, weight: Floats, alpha: float, n_intents: int) -> Floats:
@@ -90,7 +90,7 @@ def ideal_alpha_dcg(
     is_left = np.ones(len(topic), dtype=bool)
     for discount in discounts(cutoff):
         value = np.bincount(document, gain[intent] * weight * left[intent], minlength=len(topic))
-        rounded = np.where(is_left, np.round(value, _DIGITS), -1.0)
+        rounded = np.where(is_left, np.round(value, _SUM_DECIMALS), -1.0)
         best = np.repeat(np.maximum.reduceat(rounded, starts), sizes)
         leading = np.flatnonzero((rounded == best) & (best > 0))
         chosen = leading[np.unique(topic[leading], return_index=True)[1]]

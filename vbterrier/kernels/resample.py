@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 # Numbers of a block, 16 MB, and of the draws that stay in the processor's cache.
-_BLOCK = 1 << 21
+_COUNT_BLOCK_CELLS = 1 << 21
 _DRAWN = 1 << 15
 # Columns that are averaged over the drawn rows; more of them are multiplied by the counts of the rows.
 _GATHERED = 2
@@ -42,9 +42,9 @@ _TOO_LARGE = 2.0**46
 # Weights of a block: sums of its weighted digits stay below 2^53, the limit of exact integers in float64.
 _WEIGHTS_BLOCK = 1 << 21
 # The largest count of a topic in a resample.
-_MOST = np.iinfo(np.uint16).max
+_MAX_TOPIC_COUNT = np.iinfo(np.uint16).max
 # The smallest sum of squares without one query, relative to the sum with all queries.
-_LEFT = 1e-9
+_MIN_REMAINING_SHARE = 1e-9
 
 
 # Rounds of multiplication and shift: with two, some pairs of keys have correlated numbers; three leave none.
@@ -74,7 +74,7 @@ def resamples(n: int, n_resamples: int, draws: np.random.Generator) -> Iterator[
 
     Sums over resamples are matrix products with these blocks. The size of blocks does not change the counts.
     """
-    for rows in _blocks(n, n_resamples, _BLOCK):
+    for rows in _blocks(n, n_resamples, _COUNT_BLOCK_CELLS):
         counts = np.empty((rows, n))
         # Small batches stay in the processor's cache.
         for few in np.array_split(counts, max(1, min(rows, rows * n // _DRAWN))):
@@ -98,7 +98,7 @@ def resampled_means(values: Floats, n_resamples: int, draws: np.random.Generator
 
 def random_signs(n: int, n_resamples: int, draws: np.random.Generator) -> Iterator[Floats]:
     """Yield random signs of n units, 1 or -1 with equal probability, in blocks of shape (rows, n)."""
-    for rows in _blocks(n, n_resamples, _BLOCK):
+    for rows in _blocks(n, n_resamples, _COUNT_BLOCK_CELLS):
         yield 1.0 - 2.0 * draws.integers(2, size=(rows, n), dtype=np.int32).astype(np.float64)
 
 
@@ -211,7 +211,7 @@ def weighted_means(weights: Ints, sums: Ints) -> Floats:
 
 def resampled_counts(n: int, n_resamples: int, draws: np.random.Generator) -> Counts:
     """The counts of n topics in bootstrap resamples, as uint16, shape (n, n_resamples)."""
-    blocks = [np.minimum(block, _MOST).astype(np.uint16) for block in resamples(n, n_resamples, draws)]
+    blocks = [np.minimum(block, _MAX_TOPIC_COUNT).astype(np.uint16) for block in resamples(n, n_resamples, draws)]
     return np.ascontiguousarray(np.concatenate(blocks).T)
 
 
@@ -274,12 +274,12 @@ def left_out_slopes(labels: Floats, scores: Floats) -> Floats:
     shared = (s * y).sum(axis=-1, keepdims=True) - factor * s * y
     rounding = ROUNDING**2 * (scores**2).sum(axis=-1, keepdims=True)
     slopes: Floats = np.divide(
-        shared, squares, out=np.zeros_like(shared), where=squares > np.maximum(_LEFT * whole, rounding)
+        shared, squares, out=np.zeros_like(shared), where=squares > np.maximum(_MIN_REMAINING_SHARE * whole, rounding)
     )
     return slopes
 
 
-_BATCH = 4_000_000
+BLOCK_CELLS = 4_000_000
 
 
 def mean_draws(
@@ -306,7 +306,7 @@ def mean_draws(
     n, m = values.shape
     relative = np.ones(n + 1) if weights is None else np.append(weights, weights.max())
     low, high = np.empty((2, n_draws, m))
-    step = max(1, _BATCH // (n + 1))
+    step = max(1, BLOCK_CELLS // (n + 1))
     for start in range(0, n_draws, step):
         rows = slice(start, min(start + step, n_draws))
         drawn = draws.standard_exponential((rows.stop - start, n + 1)) * relative

@@ -18,8 +18,8 @@ _EULER, _LEAST_ARGUMENT = (-1, 5, -61, 1385, -50521, 2702765), 16
 # The largest square of t up to which the distribution is summed from the median: from 40 degrees of freedom on.
 _CENTRAL = 6.0
 # Terms of series and fractions at most, and the relative size of those that change nothing.
-_MOST_TERMS, _NEGLIGIBLE = 10_000, 1e-17
-_MOST_STEPS, _CONVERGED = 50, 4e-16
+_MOST_TERMS, _SERIES_TOLERANCE = 10_000, 1e-17
+_MAX_STEPS, _CONVERGED = 50, 4e-16
 # The relative size of a step of Newton's iteration after which the next would change nothing.
 _LAST_STEP = 1e-9
 # Probabilities whose quantiles are finite.
@@ -27,17 +27,17 @@ _LEAST_BELOW, _LARGEST_BELOW = 1e-300, 1 - 2.0**-53
 # Values of the logarithm of a density below its maximum, at which it is cut.
 _CUT = 40.0
 # Squares of distances from the maximum of the density of log s at which it is nearly normal.
-_NEAR = 0.3
+_MAX_NORMAL_REACH = 0.3
 # Degrees of freedom for each unit of the square of a normal quantile from which an expansion is a good start.
-_MANY = 5
+_MIN_DF_RATIO = 5
 # Values of t beyond which t² may overflow.
-_LARGEST = 1e150
+_MAX_SQUARABLE_T = 1e150
 # Logarithms of the largest t², whose density is above 0.
 _LARGEST_EXPONENT = 600.0
 # Values of |t| beyond which noncentralities are proportional to t, to a relative error of about (1 + df/10)/t².
 _PROPORTIONAL = 3e3
 # Numbers that are computed at a time.
-_CELLS = 1 << 18
+_BLOCK_CELLS = 1 << 18
 
 
 def t_cdf(df: Any, t: Any) -> Floats:
@@ -109,9 +109,9 @@ def noncentrality(df: Any, prob: Any, t: Any) -> Floats:
 def _tail(df: Floats, t: Floats) -> Floats:
     """The probability of a T below -t, for t of 0 or more."""
     tail = normal_cdf(-t)
-    tail[t > _LARGEST] = 0.0
+    tail[t > _MAX_SQUARABLE_T] = 0.0
     tail[~(df > 0)] = np.nan
-    finite = np.flatnonzero(np.isfinite(df) & (df > 0) & (t <= _LARGEST))
+    finite = np.flatnonzero(np.isfinite(df) & (df > 0) & (t <= _MAX_SQUARABLE_T))
     if not len(finite):
         return tail
     df, t = df[finite], t[finite]
@@ -155,7 +155,7 @@ def _series(df: Floats, x: Floats) -> Floats:
     for k in range(1, _MOST_TERMS):
         term = term * ((df + (2 * k - 1)) / (2 * k + 1) * x)
         total += term
-        if (term <= _NEGLIGIBLE * total).all():
+        if (term <= _SERIES_TOLERANCE * total).all():
             break
     return total
 
@@ -186,10 +186,10 @@ def _quantiles(df: Floats, tail: Floats) -> Floats:
     v = z * (8 * df + 3) / (8 * df + 1)
     # With many degrees of freedom, the first terms of Hill's expansion are right to about 1e-6.
     square = z * z
-    many = df > _MANY * np.maximum(square, 1)
+    many = df > _MIN_DF_RATIO * np.maximum(square, 1)
     t = z * (1 + ((square + 1) + ((5 * square + 16) * square + 3) / (24 * df)) / (4 * df))
     v[many] = np.sqrt(df * np.log1p(t * t / df))[many]
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_STEPS):
         y = np.expm1(np.minimum(v * v / df, _LARGEST_EXPONENT))
         t = np.sqrt(df * y)
         reached = -normal_quantile(_tail(df, t))
@@ -209,14 +209,14 @@ def _noncentralities(df: Floats, tail: Floats, t: Floats) -> Floats:
     # df |u + 1/2|, or df (u/1.5)² near 0, below it.
     reach = (_CUT - np.log(tail)) / df
     high = np.sqrt(reach)
-    low = -np.where(reach < _NEAR, 1.5 * high, reach + 0.5)
+    low = -np.where(reach < _MAX_NORMAL_REACH, 1.5 * high, reach + 0.5)
     # Steps that are small beside the width of the density, 1/√(2 df), and beside that of Φ(t s - δ) in u.
     step = np.minimum(0.12, 0.6 / np.sqrt(2 * df + (t * np.exp(np.minimum(high, 1.5))) ** 2))
     n_nodes = 2.0 ** np.ceil(np.log2((high - low) / step + 1))
     result = np.empty_like(t)
     for size in np.unique(n_nodes):
         rows = np.flatnonzero(n_nodes == size)
-        n_rows = max(int(_CELLS // size), 1)
+        n_rows = max(int(_BLOCK_CELLS // size), 1)
         for start in range(0, len(rows), n_rows):
             each = rows[start : start + n_rows]
             u = np.linspace(low[each], high[each], int(size), axis=1)
@@ -233,7 +233,7 @@ def _noncentrality_roots(df: Floats, tail: Floats, t: Floats, u: Floats) -> Floa
     scale = np.sqrt(1 + t[:, 0] ** 2 / (2 * df[:, 0]))
     delta = t[:, 0] - z * scale
     low, high = np.full_like(delta, -np.inf), np.full_like(delta, np.inf)
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_STEPS):
         deviation = scaled - delta[:, None]
         below = (weights * normal_cdf(deviation)).sum(axis=1)
         reached = normal_quantile(np.clip(below, _LEAST_BELOW, _LARGEST_BELOW))

@@ -178,7 +178,7 @@ def vb_range(success: Floats, distance: Floats, alpha: float) -> tuple[Floats, F
 
 
 # The largest number of cells of the exact search; beyond, the greedy solution is returned.
-MOST_CELLS = 2**20
+MAX_EXACT_CELLS = 2**20
 # The largest number of documents that are compared pairwise to remove dominated documents.
 MOST_COMPARED = 1000
 
@@ -249,7 +249,7 @@ def best_cover(prob: Floats, weights: Floats, k: int) -> tuple[float, bool]:
     best = greedy_cover(prob, weights, k)
     reached = np.zeros((1, len(prob)))
     for left in range(min(k, len(weights)), 0, -1):
-        if len(reached) * weights.size > MOST_CELLS:
+        if len(reached) * weights.size > MAX_EXACT_CELLS:
             return best, False
         wider = np.maximum(reached[:, None, :], weights)
         value = wider @ prob

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 TOLERANCE = 1e-6
 # Rows of keys that are merged at a time.
-_BLOCK = 100_000
+_BLOCK_ROWS = 100_000
 # Columns of counts, from which probabilities follow.
 _COUNTS = ("count", "clicks")
 
@@ -252,7 +252,7 @@ def meanings_of_columns(
     kind: Any = np.int32 if len(key) < np.iinfo(np.int32).max else np.int64
     bounds: AnyInts = np.zeros(n_keys + 1, kind)
     n = 0
-    step = max(1, _BLOCK * n_keys // max(1, len(key)))
+    step = max(1, _BLOCK_ROWS * n_keys // max(1, len(key)))
     for first in range(0, n_keys, step):
         some = np.flatnonzero((key >= first) & (key < first + step))
         block = [each[rows[some]] for each in columns]

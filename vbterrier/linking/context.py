@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _DESCRIPTIONS = "descriptions"
 # The range of weights that a fit searches.
-_MOST = 100.0
+_MAX_WEIGHT = 100.0
 _SPAN = ["text", "start", "end"]
 # Words of a context that describe no candidate and count. Documents have many, queries have few.
 _MOST_UNKNOWN = 3
@@ -163,7 +163,7 @@ class ContextLinker(Identified):
         def loss(weight: float) -> float:
             return -float(np.log(_posterior(prior, similarity, mention, weight)[is_right]).sum())
 
-        optimum = minimize_scalar(loss, bounds=(0.0, _MOST), method="bounded", options={"xatol": 1e-6})
+        optimum = minimize_scalar(loss, bounds=(0.0, _MAX_WEIGHT), method="bounded", options={"xatol": 1e-6})
         fitted = copy.copy(self)
         fitted.weight = float(optimum.x)
         return fitted

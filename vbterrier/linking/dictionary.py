@@ -39,7 +39,7 @@ KEPT, EMPTY, STOP, SHORT, NUMERIC, AMBIGUOUS = range(len(REASONS))
 _CELLS = 2**23
 # Similarities are ratios of numbers of letters. A similarity equal to the minimum must pass, which RapidFuzz's own
 # threshold does not guarantee.
-_ROUNDING = 1e-6
+_CUTOFF_TOLERANCE = 1e-6
 _SIMILARITIES = {"indel": "Indel", "levenshtein": "Levenshtein", "jaro_winkler": "JaroWinkler"}
 
 
@@ -396,10 +396,13 @@ class FuzzyLinker(Identified):
         scorer = getattr(module_of_extra("rapidfuzz.distance", "linkers"), _SIMILARITIES[self.similarity])
         step = max(1, _CELLS // len(keys))
         parts = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
-        options = {"scorer": scorer.normalized_similarity, "score_cutoff": max(self.min_similarity - _ROUNDING, 0.0)}
+        options = {
+            "scorer": scorer.normalized_similarity,
+            "score_cutoff": max(self.min_similarity - _CUTOFF_TOLERANCE, 0.0),
+        }
         for begin in range(0, len(forms), step):
             cells = process.cdist(forms[begin : begin + step], keys, dtype=np.float64, **options)
-            form, key = np.nonzero(cells >= self.min_similarity - _ROUNDING / 1000)
+            form, key = np.nonzero(cells >= self.min_similarity - _CUTOFF_TOLERANCE / 1000)
             parts.append((form + begin, key, cells[form, key]))
         form, key, similarity = (np.concatenate(parts) for parts in zip(*parts, strict=True))
         return form, key, similarity

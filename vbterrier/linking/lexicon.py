@@ -46,9 +46,9 @@ _ACRONYM = range(2, 6)
 
 _BLANK, _LINE_END = ord(" "), ord("\n")
 # Names that are in memory as text at a time.
-_PIECE = 10_000
+_BLOCK_NAMES = 10_000
 # Bytes of candidate matches that are compared at a time.
-_AT_ONCE = 1 << 22
+_BLOCK_BYTES = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,7 @@ class WordRuns:
         edges = np.flatnonzero(inside[1:] != inside[:-1]) + 1
         start, end = edges[::2], edges[1::2]
         # In pieces, because fingerprints take many times the memory of their words.
-        cuts = np.searchsorted(start, np.arange(0, len(data), _AT_ONCE // 4))
+        cuts = np.searchsorted(start, np.arange(0, len(data), _BLOCK_BYTES // 4))
         cuts = np.unique(np.append(cuts, len(start))).tolist()
         size = end - start
         parts = [of_spans(data, start[low:high], size[low:high]) for low, high in pairwise(cuts)]
@@ -176,7 +176,7 @@ class PhraseIndex:
         equal: Bools = offsets[phrase + 1] - at == length
         rows = np.flatnonzero(equal)
         ends = np.cumsum(length[rows])
-        for some in np.split(rows, np.searchsorted(ends, np.arange(_AT_ONCE, ends[-1:].sum(), _AT_ONCE))):
+        for some in np.split(rows, np.searchsorted(ends, np.arange(_BLOCK_BYTES, ends[-1:].sum(), _BLOCK_BYTES))):
             match, place = rankings.spans(start[some], start[some] + length[some])
             differs = runs.data[place] != data[place + (at - start)[some][match]]
             equal[some[match[differs]]] = False
@@ -251,8 +251,8 @@ def _sorted_distinct(values: Fingerprints) -> Fingerprints:
 
 def _pieces(texts: Any) -> Iterator[tuple[int, list[str]]]:
     """Yield lists of consecutive texts of a list or an Arrow array, and the index of the first text of each."""
-    for begin in range(0, len(texts), _PIECE):
-        some = texts[begin : begin + _PIECE]
+    for begin in range(0, len(texts), _BLOCK_NAMES):
+        some = texts[begin : begin + _BLOCK_NAMES]
         some = some if isinstance(some, list) else some.to_pylist()
         yield from ((begin + low, part) for low, part in batches(some))
 
@@ -413,7 +413,7 @@ class Lexicon:
         values: dict[str, Any] = vars(self.phrases) | vars(self.meanings) | vars(self)
         texts = [values[name] for name, kind in _KINDS.items() if kind == _TEXT]
         n_bytes = max(pc.sum(pc.binary_length(text)).as_py() or 0 for text in texts)
-        text_type = _SHORT_TEXT if n_bytes <= _MOST_BYTES else _TEXT
+        text_type = _SHORT_TEXT if n_bytes <= _MAX_SHORT_BYTES else _TEXT
         columns = []
         for name, kind in _KINDS.items():
             # The cast copies offsets alone.
@@ -440,7 +440,7 @@ class Lexicon:
             and sizes["entity"] == sizes["score"]
             and sizes["ids"] == sizes["labels"]
             and sizes["name_of_alias"] == n_aliases
-            and _ascends(arrays["first"], n_names, _SAME)
+            and _ascends(arrays["first"], n_names, _MAX_SHARED_FINGERPRINT_NAMES)
             and _ascends(arrays["bounds"], sizes["entity"])
             and _within(arrays["entity"], 0, sizes["ids"])
             and _within(arrays["name_of_alias"], -2, n_names)
@@ -470,7 +470,7 @@ class Lexicon:
 
 _KIND = b"vbterrier lexicon 2"
 # Texts in memory; in a file, their offsets have 32 bits if the texts of every array have at most so many bytes.
-_TEXT, _SHORT_TEXT, _MOST_BYTES = pa.large_string(), pa.string(), 2**31 - 1
+_TEXT, _SHORT_TEXT, _MAX_SHORT_BYTES = pa.large_string(), pa.string(), 2**31 - 1
 # The arrays of a file, fields of a lexicon, of its phrases or of its meanings, and their types.
 _KINDS: dict[str, Any] = (
     {"prefix": np.uint64, "first": np.int32, "longer": np.uint8, "text": _TEXT}
@@ -479,7 +479,7 @@ _KINDS: dict[str, Any] = (
     | {"bounds": np.int32, "entity": np.int32, "score": np.float64, "ids": _TEXT, "labels": _TEXT}
 )
 # More names than this never share a fingerprint.
-_SAME = 100
+_MAX_SHARED_FINGERPRINT_NAMES = 100
 _REMEDY = "delete it, and linkers build it in memory, or build the knowledge base again"
 
 

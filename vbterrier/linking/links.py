@@ -16,8 +16,8 @@ from vbterrier.errors import InputError, ParameterError, choice, excerpt
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_SHORT = reprlib.Repr()
-_SHORT.maxother = _SHORT.maxstring = 80
+_SHORT_REPR = reprlib.Repr()
+_SHORT_REPR.maxother = _SHORT_REPR.maxstring = 80
 COLUMNS = ("text", "start", "end", "mention", "entity_id", "score", "name")
 SCALES = ("probability", "score")
 _TYPES = dict.fromkeys(COLUMNS, "str") | {"text": "int64", "start": "int64", "end": "int64", "score": "float64"}
@@ -55,11 +55,11 @@ class Identified:
 
     def _subject(self) -> str:
         # With addresses, the repr of the same linker would differ between processes.
-        return re.sub(r" at 0x[0-9a-f]+", "", _SHORT.repr(getattr(self, self._declared_parameters()[0])))
+        return re.sub(r" at 0x[0-9a-f]+", "", _SHORT_REPR.repr(getattr(self, self._declared_parameters()[0])))
 
     def __repr__(self) -> str:
         values = {name: (getattr(self, name), default) for name, default in self._declared_parameters()[1].items()}
-        shown = [f"{name}={_SHORT.repr(value)}" for name, (value, default) in values.items() if value != default]
+        shown = [f"{name}={_SHORT_REPR.repr(value)}" for name, (value, default) in values.items() if value != default]
         return f"{type(self).__name__}({', '.join([self._subject(), *shown])})"
 
     def __eq__(self, other: object) -> bool:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 # The figure of verdicts, and systems that they name.
 _F1 = "LinkingF1"
-_MOST_NAMED = 4
+_MAX_NAMED = 4
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -74,8 +74,8 @@ class LinkingReport(Shown):
         ordered = rows.sort_values("value", ascending=False, kind="stable", na_position="last").to_dict("records")
         estimates = [f"{printable(row['name'])} {_estimate(row)}" for row in ordered]
         queries = count_text(int(ordered[0]["n_qids"]), "query")
-        more = f", and {len(estimates) - _MOST_NAMED} more" if len(estimates) > _MOST_NAMED else ""
-        yield f"{_F1} over {queries}: {'; '.join(estimates[:_MOST_NAMED])}{more}."
+        more = f", and {len(estimates) - _MAX_NAMED} more" if len(estimates) > _MAX_NAMED else ""
+        yield f"{_F1} over {queries}: {'; '.join(estimates[:_MAX_NAMED])}{more}."
         pairs = self.pairs[self.pairs["measure"] == _F1] if len(self.pairs) else self.pairs
         for row in pairs.head(1).to_dict("records"):
             yield (

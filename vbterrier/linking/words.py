@@ -54,7 +54,7 @@ _LETTERS |= {"œ": "oe", "Œ": "OE", "ð": "d", "Ð": "D", "þ": "th", "Þ": "Th
 _ACCENTS = {**dict.fromkeys(range(0x0300, 0x0370), ""), **{ord(letter): plain for letter, plain in _LETTERS.items()}}
 
 # Code points of the texts that are processed together; each takes some 60 bytes.
-_BATCH = 2**20
+_BLOCK_CODE_POINTS = 2**20
 
 
 def _kind(code: int) -> int:
@@ -179,7 +179,7 @@ def batches(texts: list[str]) -> Iterator[tuple[int, list[str]]]:
     """Yield batches of consecutive texts with a limited total length, and the index of the first text of each."""
     begin, low = _text_starts(texts), 0
     while low < len(texts):
-        high = max(low + 1, int(np.searchsorted(begin, begin[low] + _BATCH, side="right")) - 1)
+        high = max(low + 1, int(np.searchsorted(begin, begin[low] + _BLOCK_CODE_POINTS, side="right")) - 1)
         yield low, texts[low:high]
         low = high
 

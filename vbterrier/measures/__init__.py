@@ -1,6 +1,6 @@
 """All measures, as ``vbterrier.measures.RelCov @ 20``; importing this package registers them with ir_measures."""
 
-from vbterrier.frames.ranges import OWN
+from vbterrier.frames.ranges import REGISTERED_MEASURES
 from vbterrier.hosts.ir_measures import MEASURES as REGISTRY
 from vbterrier.hosts.ir_measures import install
 from vbterrier.measures.base import PROVIDER, Measure
@@ -91,5 +91,5 @@ MEASURES: tuple[Measure, ...] = (
 
 for _measure in MEASURES:
     # ir_measures.measures.register raises an assertion error for a name that is taken, as it is after a reload.
-    REGISTRY[_measure.NAME] = OWN[_measure.NAME] = type(_measure)
+    REGISTRY[_measure.NAME] = REGISTERED_MEASURES[_measure.NAME] = type(_measure)
 install(PROVIDER)

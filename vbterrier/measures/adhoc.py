@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from vbterrier.unjudged.pool import JudgedRanks, JudgedTop, Judgments
 
 # Parameters of the measures that are computed here.
-_REL, _RANKED = frozenset({"rel"}), frozenset({"rel", "cutoff", "judged_only"})
+_REL, _RANKED_PARAMETERS = frozenset({"rel"}), frozenset({"rel", "cutoff", "judged_only"})
 _PARAMETERS = {
     "ERR": frozenset({"cutoff"}),
     "nDCG": frozenset({"cutoff", "dcg", "judged_only"}),
@@ -31,11 +31,11 @@ _PARAMETERS = {
     "SetP": frozenset({"rel", "relative", "judged_only"}),
     "SetF": frozenset({"rel", "beta", "judged_only"}),
     "Rprec": frozenset({"rel", "judged_only"}),
-    **dict.fromkeys(("AP", "P", "R", "RR", "Success"), _RANKED),
+    **dict.fromkeys(("AP", "P", "R", "RR", "Success"), _RANKED_PARAMETERS),
 }
 _WITH_CUTOFF = frozenset(("ERR", "P", "R", "Success"))
 # Measures of the first documents that need a table of topics by ranks.
-_OF_TABLE = frozenset(("ERR", "nDCG"))
+_TABLE_MEASURES = frozenset(("ERR", "nDCG"))
 
 
 def is_computed_here(measure: ir_measures.Measure) -> bool:
@@ -69,7 +69,7 @@ def values(
     cutoffs = [n_decisive(measure) for measure in measures]
     # Of whole rankings, a list of the judged documents takes less time than a table.
     cutoffs = [
-        None if cutoff is not None and cutoff >= run.longest and measure.NAME not in _OF_TABLE else cutoff
+        None if cutoff is not None and cutoff >= run.longest and measure.NAME not in _TABLE_MEASURES else cutoff
         for measure, cutoff in zip(measures, cutoffs, strict=True)
     ]
     finite = [cutoff for cutoff in cutoffs if cutoff is not None]
@@ -78,7 +78,7 @@ def values(
     whole = judgments.judged_ranks(run) if len(finite) < len(cutoffs) else None
     ranks = whole if whole is not None or top is None else top.ranks()
     for measure, cutoff in zip(measures, cutoffs, strict=True):
-        if top is not None and cutoff is not None and measure.NAME in _OF_TABLE:
+        if top is not None and cutoff is not None and measure.NAME in _TABLE_MEASURES:
             cut = top.cut_to(cutoff)
             yield measure, err(cut) if measure.NAME == "ERR" else NDCG(measure["dcg"]).of_judged(cut)
         elif ranks is not None:

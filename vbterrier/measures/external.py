@@ -159,7 +159,7 @@ def _objects(ids: Ids) -> pd.Series[Any]:
 
 
 # Measures whose value at k depends on the first k documents only.
-OF_FIRST = ("AP", "P", "R", "RR", "Success", "nDCG")
+TOP_MEASURES = ("AP", "P", "R", "RR", "Success", "nDCG")
 # Engines that evaluate each topic separately.
 TOPICWISE = (TREC_EVAL, NDEVAL, JUDGED)
 
@@ -315,7 +315,7 @@ def _require_equal_intents(measures: Sequence[ir_measures.Measure], target: Eval
 
 def is_of_first(measure: ir_measures.Measure) -> bool:
     """Return True if a measure depends on the judgments and the first k documents only."""
-    at_k = measure.NAME in OF_FIRST and measure.params.get("cutoff") is not None
+    at_k = measure.NAME in TOP_MEASURES and measure.params.get("cutoff") is not None
     # Other engines evaluate some settings, with different rules.
     done_by_trec_eval = bool(ENGINES[TREC_EVAL].supports(measure))
     return at_k and done_by_trec_eval and not measure.params.get("judged_only")

@@ -365,9 +365,9 @@ def warn_of_own_queries(target: EvaluationTarget, run: Run) -> None:
         warn(f"{run.name}: {text_of_own_queries(run, topics)}")
 
 
-_FIRST_ROWS, _FEW = 10_000, 100
+_FIRST_ROWS, _SAMPLED_IDS = 10_000, 100
 # The documents of a topic, the topics, and the share of judged documents below which ids are of different spaces.
-CHECKED_RANKS, _LEAST_TOPICS, _LEAST_SHARE = 10, 5, 0.01
+CHECKED_RANKS, _MIN_TOPICS, _MIN_JUDGED_SHARE = 10, 5, 0.01
 # The share of topics without documents from which on a run may be incomplete.
 _MANY_MISSING = 0.1
 # Topics whose documents are looked up at first, and those with examples.
@@ -390,7 +390,7 @@ def warn_of_id_mismatch(
     if all_topics and (text := mismatch_text(target, run)):
         warn(f"{run.name}: {text}")
         return
-    docnos, n_first = target.docno.text, min(len(run), _FEW if only_misspelt else FEW_ROWS)
+    docnos, n_first = target.docno.text, min(len(run), _SAMPLED_IDS if only_misspelt else FEW_ROWS)
     # The rows whose spelling is compared become text once.
     first = run.docno.take(np.arange(n_first))
     if _any_in(first, docnos) or _any_in(run.docno, docnos):
@@ -408,7 +408,7 @@ def warn_of_id_mismatch(
 
 def missing_text(name: str, n_missing: int, n_topics: int) -> str:
     """Description of a run without documents for a tenth of five or more topics; empty for other and empty runs."""
-    if n_topics < _LEAST_TOPICS or not _MANY_MISSING <= n_missing / n_topics < 1:
+    if n_topics < _MIN_TOPICS or not _MANY_MISSING <= n_missing / n_topics < 1:
         return ""
     return (
         f"{name}: no documents for {n_missing:,} of {n_topics:,} topics, which score as empty rankings: it may be "
@@ -430,12 +430,12 @@ def mismatch_text(target: EvaluationTarget, run: Run) -> str:
     qids, topic = target.qid.codes()
     place = {qid: number for number, qid in enumerate(qids)}
     common = [(row, place[qid]) for row, qid in enumerate(run.topics) if qid in place]
-    if len(common) < _LEAST_TOPICS:
+    if len(common) < _MIN_TOPICS:
         return ""
     first = run.best_scored(CHECKED_RANKS)
     own_topics = np.array([row for row, _ in common])
     n_documents = int(np.count_nonzero(first[own_topics] >= 0))
-    least, n_judged, begin, size = _LEAST_SHARE * n_documents, 0, 0, _SOME_TOPICS
+    least, n_judged, begin, size = _MIN_JUDGED_SHARE * n_documents, 0, 0, _SOME_TOPICS
     while begin < len(common) and n_judged < least:
         some = common[begin : begin + size]
         n_judged += sum(
@@ -472,7 +472,9 @@ def _documents(
 
 def _are_misspelt(ids: Ids, documents: Ids) -> bool:
     """Return True if ids are known ids in another spelling, judged by the first of them."""
-    are_numbers = [bool(pc.all(pc.utf8_is_decimal(some.text.slice(0, _FEW))).as_py()) for some in (ids, documents)]
+    are_numbers = [
+        bool(pc.all(pc.utf8_is_decimal(some.text.slice(0, _SAMPLED_IDS))).as_py()) for some in (ids, documents)
+    ]
     return are_numbers[0] != are_numbers[1] or bool(
         near_matches(ids.take(np.arange(min(len(ids), FEW_ROWS))), documents)
     )
@@ -480,7 +482,7 @@ def _are_misspelt(ids: Ids, documents: Ids) -> bool:
 
 def _any_in(ids: Ids, documents: Any) -> bool:
     """Return True if any id is known; in most runs the first rows decide, which are the only ones to become text."""
-    for n_rows in (_FEW, _FIRST_ROWS):
+    for n_rows in (_SAMPLED_IDS, _FIRST_ROWS):
         first = ids.take(np.arange(min(len(ids), n_rows))).text
         if pc.any(pc.is_in(documents.slice(0, _FIRST_ROWS), value_set=first)).as_py():
             return True

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 # Names of trec_eval: letters, then cutoffs behind a point or an underscore.
-_OF_TREC_EVAL = re.compile(r"[A-Za-z]+(_[A-Za-z]+)*([._]\d+(\.\d+)?)?(,\d+)*")
+_TREC_EVAL_NAME = re.compile(r"[A-Za-z]+(_[A-Za-z]+)*([._]\d+(\.\d+)?)?(,\d+)*")
 # Measures by their names in other tools, without case and punctuation.
 _ELSEWHERE = {
     **dict.fromkeys(("hit", "hits", "hitrate", "hitratio", "accuracyat"), "Success"),
@@ -117,7 +117,7 @@ def _missing_engine(measure: ir_measures.Measure) -> str:
 @lru_cache(maxsize=256)
 def _measure(text: str) -> ir_measures.Measure:
     name = str(text).strip()
-    if _OF_TREC_EVAL.fullmatch(name) and name not in MEASURES and (translated := _of_trec_eval(name)):
+    if _TREC_EVAL_NAME.fullmatch(name) and name not in MEASURES and (translated := _of_trec_eval(name)):
         return translated
     try:
         node = ast.parse(text.strip(), mode="eval").body

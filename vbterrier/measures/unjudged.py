@@ -13,7 +13,7 @@ from vbterrier.measures.base import CUTOFF, Measure, Param
 from vbterrier.unjudged.distribution import BootstrapDistribution
 from vbterrier.unjudged.fitted import evidence_model, fit_loaded
 from vbterrier.unjudged.metrics import AP, DCG, ERR, MOST_GRADE, NDCG, RBP, WEB_GRADE, Precision, Q
-from vbterrier.unjudged.priors import ALL_UNJUDGED, DEFAULT_PRIOR, MOST_DRAWS, N_DRAWS, PAPER, PRIORS, Process
+from vbterrier.unjudged.priors import ALL_UNJUDGED, DEFAULT_PRIOR, MAX_DRAWS, N_DRAWS, PAPER, PRIORS, Process
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -106,7 +106,7 @@ class _Strength(Param):
 
 _DRAWS = {
     "level": Param(float, 0.9, low=0, high=1, desc="level of the interval of lo and hi"),
-    "n_draws": Param(int, N_DRAWS, low=1, high=MOST_DRAWS, desc="number of draws of a topic, if draws are needed"),
+    "n_draws": Param(int, N_DRAWS, low=1, high=MAX_DRAWS, desc="number of draws of a topic, if draws are needed"),
     "seed": Param(int, 0, low=0, desc="seed of the draws, together with the topic"),
 }
 

@@ -24,7 +24,7 @@ INTERVALS = ("name", "measure", "value", "low", "high", "level", "method", "n_qi
 # Parameters that name data: if all measures of a figure share them, they are in its caption.
 _DATA = ("intents", "tags")
 # Parameters that affect a value and that the text of a measure omits at their defaults.
-_HIDDEN = ("alpha", "tau", "prior")
+_OMITTED_PARAMETERS = ("alpha", "tau", "prior")
 
 
 def valid_intervals(data: Any) -> pd.DataFrame:
@@ -173,7 +173,7 @@ def measures_sentence(what: str, measures: Iterable[str], *, computed: bool = Tr
     for name, measure in parsed_measures.items():
         if computed and (engine := engine_versions([name])):
             by_setting.setdefault(f"computed by {engine}", []).append(name)
-        for setting in _HIDDEN:
+        for setting in _OMITTED_PARAMETERS:
             if setting in type(measure).SUPPORTED_PARAMS and f"{setting}=" not in str(measure):
                 value = measure[setting]
                 text = f"{value:g}" if isinstance(value, float) else str(value)

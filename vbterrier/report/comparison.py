@@ -11,11 +11,11 @@ import pandas as pd
 from vbterrier.errors import ParameterError, choice, examples, nearest, printable
 from vbterrier.evaluate.comparison import corrected_over
 from vbterrier.evaluate.intent_notes import GUESSES
-from vbterrier.evaluate.verdicts import FLAGGED, count_range_text
+from vbterrier.evaluate.verdicts import FLAG_MARK, count_range_text
 from vbterrier.frames.answer import MARKS
 from vbterrier.report import latex
 from vbterrier.report.captions import best_rows, interval_methods, measures_sentence
-from vbterrier.report.latex import MOST, brackets, by_measure, fixed_number
+from vbterrier.report.latex import MAX_MEAN_COLUMNS, brackets, by_measure, fixed_number
 from vbterrier.report.tables import PAPERS, escape_for_style, format_table, interval_texts, joined_ends, with_caption
 from vbterrier.stats.noninferiority import FAIL, UNKNOWN
 
@@ -33,7 +33,7 @@ _LISTED = 12
 # Documents to judge next that a terminal shows.
 _JUDGED = 5
 # Short column names for papers.
-_SHORT = {"p adjusted": "p", "won/lost/tied": "w/l/t", "p equivalence": "p equiv."}
+_SHORT_HEADINGS = {"p adjusted": "p", "won/lost/tied": "w/l/t", "p equivalence": "p equiv."}
 _SHORT_NOTE = "p: adjusted; w/l/t: won/lost/tied."
 # Formats of release gates.
 GATE_FORMATS = ("table", "markdown", "json", "junit")
@@ -83,7 +83,7 @@ def _mark_notes(result: Comparison) -> Iterator[str]:
         yield f"{', '.join(result.guessed)}: {GUESSES}"
     for row in result.flags.drop_duplicates(["name", "flag"]).to_dict("records"):
         if row["flag"]:
-            yield f"{FLAGGED} {row['name']} {row['flag']}; differences may not reflect its quality"
+            yield f"{FLAG_MARK} {row['name']} {row['flag']}; differences may not reflect its quality"
         elif not pd.isna(row["n_missing"]) and row["n_missing"]:
             topics = count_range_text(row["n_missing"], "topic")
             yield f"{row['name']} retrieved nothing for {topics}, scored as empty rankings"
@@ -104,7 +104,7 @@ def pairs_caption(result: Comparison, pairs: pd.DataFrame | None = None) -> list
 
 
 # The columns of a table of segments, and their titles.
-_OF_SEGMENTS = {
+_SEGMENT_HEADINGS = {
     "segment": "segment",
     "weight": "traffic",
     "name": "run",
@@ -155,9 +155,9 @@ def with_segments(frame: pd.DataFrame, segments: pd.DataFrame) -> pd.DataFrame:
 
 def segment_rows(segments: pd.DataFrame) -> pd.DataFrame:
     """Segments as a table: the share of each as traffic, with joined limits."""
-    kept = [name for name in _OF_SEGMENTS if name in segments.columns]
+    kept = [name for name in _SEGMENT_HEADINGS if name in segments.columns]
     shown = segments[kept].assign(weight=segments["weight"].map("{:.1%}".format))
-    return joined_ends(shown.rename(columns=_OF_SEGMENTS))
+    return joined_ends(shown.rename(columns=_SEGMENT_HEADINGS))
 
 
 def _segments(result: Comparison, style: str) -> Iterator[str]:
@@ -171,7 +171,7 @@ def _for_papers(result: Comparison, means: pd.DataFrame, style: str) -> Iterator
     """Means and differences, each with its caption."""
     caption, label = comparison_caption(result), "tab:systems"
     best = best_rows(means)
-    if style == "latex" and means["measure"].nunique() <= MOST:
+    if style == "latex" and means["measure"].nunique() <= MAX_MEAN_COLUMNS:
         yield with_caption(_wide(result, best), style, caption, label)
     else:
         bold = [(int(row), "mean") for row in best[best].index]
@@ -184,7 +184,9 @@ def _for_papers(result: Comparison, means: pd.DataFrame, style: str) -> Iterator
     every = _pairs(result, one_table=False).groupby("measure", sort=False)
     for number, (measure, table) in enumerate(every, 1):
         shown = table.drop(columns="measure")
-        shown.columns = pd.Index([_SHORT.get(name, name).replace(" - ", " − ") for name in map(str, shown.columns)])
+        shown.columns = pd.Index(
+            [_SHORT_HEADINGS.get(name, name).replace(" - ", " − ") for name in map(str, shown.columns)]
+        )
         sentences = [*pairs_caption(result, result.pairs[result.pairs["measure"] == measure]), _SHORT_NOTE]
         yield format_table(shown, "latex", caption=sentences, label=f"tab:pairs-{number}")
     yield from _segments(result, style)
@@ -202,7 +204,9 @@ def _wide(result: Comparison, best: pd.Series[bool]) -> str:
     index = pd.MultiIndex.from_frame(frame[["name", "measure"]])
     ends = pd.Series(map(brackets, frame["low"], frame["high"]), index=index)
     flagged = set(result.flags.loc[result.flags["flag"] != "", "name"])
-    shown = {name: latex.escaped_text(f"{name}{FLAGGED if name in flagged else ''}") for name in frame["name"].unique()}
+    shown = {
+        name: latex.escaped_text(f"{name}{FLAG_MARK if name in flagged else ''}") for name in frame["name"].unique()
+    }
     return by_measure(frame.assign(cell=cells), [(rf"{100 * frame['level'].iloc[0]:g}\%", ends)], shown)
 
 
@@ -225,15 +229,17 @@ def compact_table(
     if odd := [name for name in names or {} if name not in systems]:
         raise ParameterError(f"names: no system {odd[0]!r}, found {examples(systems, 6)}.{nearest(odd[0], systems)}")
     marks = result.systems["letters"] if result.baseline is None else _stars(result.systems, result)
-    frame = result.systems.assign(mark=marks, best=best_rows(result.systems))[[*_CELL, "mark", "best"]]
+    frame = result.systems.assign(mark=marks, best=best_rows(result.systems))[[*_CELL_COLUMNS, "mark", "best"]]
     frame["name"] = frame["name"].astype(str)
     if beside is not None:
-        more = beside.intervals.drop_duplicates(["name", "measure"])[_CELL].assign(mark="", best=False)
+        more = beside.intervals.drop_duplicates(["name", "measure"])[_CELL_COLUMNS].assign(mark="", best=False)
         frame = pd.concat([frame, more.assign(name=more["name"].astype(str))], ignore_index=True)
     places = {name: place for place, name in enumerate(map(str, systems))}
     frame = frame.sort_values("name", key=lambda column: column.map(places), kind="stable", ignore_index=True)
     flagged = set(result.flags.loc[result.flags["flag"] != "", "name"])
-    shown = {name: f"{(names or {}).get(name, name)}{FLAGGED if name in flagged else ''}" for name in map(str, systems)}
+    shown = {
+        name: f"{(names or {}).get(name, name)}{FLAG_MARK if name in flagged else ''}" for name in map(str, systems)
+    }
     caption = _compact_caption(result, style, beside)
     if style == "latex":
         texts = frame["value"].map(lambda value: latex.number(fixed_number(value, 3)))
@@ -260,7 +266,7 @@ def compact_table(
     return "\n".join([text, *map(printable, caption)]) if style == "table" else text
 
 
-_CELL = ["name", "measure", "value"]
+_CELL_COLUMNS = ["name", "measure", "value"]
 
 
 def _compact_caption(result: Comparison, style: str, beside: Scores | None) -> list[str]:
@@ -280,13 +286,13 @@ def _compact_caption(result: Comparison, style: str, beside: Scores | None) -> l
     if beside is not None:
         sentences.append(f"Without a test: {', '.join(beside.intervals['measure'].unique())}.")
     rows = result.flags.drop_duplicates(["name", "flag"]).to_dict("records")
-    return sentences + [f"{FLAGGED} {row['name']} {row['flag']}." for row in rows if row["flag"]]
+    return sentences + [f"{FLAG_MARK} {row['name']} {row['flag']}." for row in rows if row["flag"]]
 
 
 def _stars(frame: pd.DataFrame, result: Comparison) -> list[str]:
     significant = result.pairs[result.significant()].sort_values("flag", kind="stable")
     rows = significant[["name_a", "measure", "flag"]].to_numpy().tolist()
-    marks = {(name, measure): SIGNIFICANT + FLAGGED * bool(flag) for name, measure, flag in rows}
+    marks = {(name, measure): SIGNIFICANT + FLAG_MARK * bool(flag) for name, measure, flag in rows}
     return [marks.get(key, "") for key in zip(frame["name"], frame["measure"], strict=True)]
 
 
@@ -295,7 +301,7 @@ def marked_names(result: Comparison, measures: str | pd.Series[str], names: Iter
     names, flags = list(names), result.flags[result.flags["flag"] != ""]
     flagged = set(zip(flags["measure"], flags["name"], strict=True))
     keys = zip([measures] * len(names) if isinstance(measures, str) else measures, names, strict=True)
-    return [f"{name}{FLAGGED if (measure, name) in flagged else ''}" for measure, name in keys]
+    return [f"{name}{FLAG_MARK if (measure, name) in flagged else ''}" for measure, name in keys]
 
 
 def _systems(result: Comparison, frame: pd.DataFrame) -> pd.DataFrame:
@@ -324,7 +330,7 @@ def _without_single_measure(table: pd.DataFrame) -> pd.DataFrame:
 
 def _pairs(result: Comparison, *, one_table: bool = True) -> pd.DataFrame:
     frame = result.pairs.reset_index(drop=True)
-    flag = frame["flag"].map(lambda value: FLAGGED if value else "")
+    flag = frame["flag"].map(lambda value: FLAG_MARK if value else "")
     star = (SIGNIFICANT + flag).where(result.significant().reset_index(drop=True), "")
     counts = frame[["wins", "losses", "ties"]].to_numpy().tolist()
     text = {

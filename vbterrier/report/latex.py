@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 # Decimals of the numbers in all tables, as --digits sets them; None for those of each table.
-DIGITS: ContextVar[int | None] = ContextVar("digits", default=None)
+TABLE_DIGITS: ContextVar[int | None] = ContextVar("digits", default=None)
 _SIGNS = (
     {sign: f"\\{sign}" for sign in "&%$#_{}"}
     | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
@@ -40,7 +40,7 @@ _TABULAR = re.compile(
 )
 _PAGE = 50
 # Tables with more columns have smaller type.
-_MANY = 6
+_MAX_SMALL_COLUMNS = 6
 # In points: the column of a two-column paper, padding, and the mean width of a character in each type size.
 _COLUMN, _PADDING = 225.0, 8.0
 _SIGN = {r"\small": 4.4, r"\footnotesize": 3.8, r"\scriptsize": 3.3}
@@ -112,7 +112,7 @@ def floating_table(body: str, caption: Sequence[str], label: str = "") -> str:
     list of tables has the first sentence only.
     """
     columns = re.search(r"\\begin{tabular}{(\w*)}", body)
-    size = r"\footnotesize" if columns and len(columns[1]) > _MANY else r"\small"
+    size = r"\footnotesize" if columns and len(columns[1]) > _MAX_SMALL_COLUMNS else r"\small"
     # Names of measures do not break, so lines of captions may be stretched.
     kind = "table*" if _width(body, _SIGN[size]) > _COLUMN else "table"
     first, *rest = caption
@@ -143,7 +143,7 @@ def _width(body: str, sign: float) -> float:
 
 
 # Maximal number of columns of means that fit a page.
-MOST = 4
+MAX_MEAN_COLUMNS = 4
 
 
 def by_measure(
@@ -171,7 +171,7 @@ def by_measure(
 
 def fixed_number(value: float, digits: int = 4) -> str:
     """Format a number with the decimals of ``DIGITS``, or with these."""
-    chosen = DIGITS.get()
+    chosen = TABLE_DIGITS.get()
     return f"{value:.{digits if chosen is None else chosen}f}"
 
 

@@ -23,9 +23,9 @@ from vbterrier.report.comparison import (
     segment_rows,
     with_segments,
 )
-from vbterrier.report.latex import MOST, brackets, by_measure, fixed_number
+from vbterrier.report.latex import MAX_MEAN_COLUMNS, brackets, by_measure, fixed_number
 from vbterrier.report.tables import (
-    CONSTANT,
+    CONSTANT_MARK,
     EXCLUDED,
     LAST,
     PAPERS,
@@ -82,7 +82,7 @@ def scores_report(scores: Scores, style: str, *, topics: bool = False) -> str:
 
 
 def _means(scores: Scores, style: str) -> str:
-    if style == "latex" and scores.intervals["measure"].nunique() <= MOST:
+    if style == "latex" and scores.intervals["measure"].nunique() <= MAX_MEAN_COLUMNS:
         return with_caption(_wide(scores), style, scores_caption(scores), "tab:scores")
     ones = scores.intervals.drop_duplicates(_KEYS)
     best = set(ones.loc[best_rows(ones), _KEYS].itertuples(index=False, name=None))
@@ -111,7 +111,7 @@ def _wide(scores: Scores) -> str:
             # Replicas have their own mean, which may differ from the score.
             around = pd.Series(means, index=index).map(lambda mean: f", mean {latex.number(fixed_number(mean))}")
             ends += around.where(ends.ne("") & np.isfinite(means), "") + marks
-            ends += np.where(frame["mark"].ne(""), rf"\textsuperscript{{{latex.escaped_text(CONSTANT)}}}", "")
+            ends += np.where(frame["mark"].ne(""), rf"\textsuperscript{{{latex.escaped_text(CONSTANT_MARK)}}}", "")
             # The caption has the parameters of the method.
             source, _, _ = str(method).partition(" (")
             kinds.append((latex.escaped_text(f"{100 * frame['level'].iloc[0]:g}% {source}"), ends))

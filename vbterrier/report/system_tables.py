@@ -174,7 +174,7 @@ PARTS = {
 
 
 # Columns of parts that a narrow terminal leaves out first.
-_LAST_OF_PARTS = {
+_DROPPED_PART_COLUMNS = {
     "systems": ("beats next", "unjudged"),
     "batch": ("width_before", "width_after", "worth", "n_runs", "rank"),
 }
@@ -217,7 +217,7 @@ def leaderboard_report(board: Leaderboard, style: str, *, part: str = "") -> str
                 # Also if all judges labelled the same topics.
                 table = table.assign(n_qids=frame["n_qids"])
         caption = [f"{title}.", *(leaderboard_caption(board) if name == "systems" else [])]
-        drop = _LAST_OF_PARTS.get(name, ())
+        drop = _DROPPED_PART_COLUMNS.get(name, ())
         pages.append(format_table(table, style, digits=3, title=title, caption=caption, label=label, drop=drop))
     if style == "table":
         more = ["Ranks by source of uncertainty: --show ranks; --html writes all tables."] * (not part)

@@ -22,7 +22,7 @@ from vbterrier.evaluate.replicas import GOLD_TAGS
 from vbterrier.frames.notebook import column_titles
 from vbterrier.report import latex
 from vbterrier.stats.replicas import excludes_its_score
-from vbterrier.stats.topic_intervals import OF_CONSTANT, UNSEEN
+from vbterrier.stats.topic_intervals import CONSTANT_METHOD, UNSEEN
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -45,7 +45,7 @@ _LINKED = re.compile(
 )
 _COMMENT = "<!-- -->"
 # Characters with a meaning in Markdown.
-_OF_MARKDOWN = str.maketrans({"<": "&lt;", "&": "&amp;"} | {sign: f"\\{sign}" for sign in "\\|*[]`$"})
+_MARKDOWN_ESCAPES = str.maketrans({"<": "&lt;", "&": "&amp;"} | {sign: f"\\{sign}" for sign in "\\|*[]`$"})
 # Explanation of the columns of tagging.
 # Columns of means that a narrow terminal leaves out first.
 LAST = ("missing", "topics", "rankings")
@@ -161,7 +161,7 @@ def _terminal_table(text: pd.DataFrame, right: list[bool], title: str, drop: Seq
 # Numbers, intervals, counts, and marks beside them, which are not folded.
 _UNFOLDED = re.compile(r"[-−+]?[\d.(\[][^A-Za-z]*( to [-−+]?\d.*)?")
 # Columns between those of a table, and at both of its sides; folded words have at least this many columns.
-_BETWEEN, _SIDES, _LEAST = 3, 3, 24
+_BETWEEN, _SIDES, _MIN_FOLDED_WIDTH = 3, 3, 24
 
 
 def _span(cells: Sequence[str]) -> tuple[int, int]:
@@ -173,7 +173,7 @@ def _span(cells: Sequence[str]) -> tuple[int, int]:
     best = max(map(cell_len, rest), default=0)
     whole = [cell_len(cell) for cell in rest if _UNFOLDED.fullmatch(cell)]
     broken = [cell_len(word) for cell in rest if not _UNFOLDED.fullmatch(cell) for word in cell.split()]
-    return max([words, *whole, *broken, min(best, _LEAST)]), max(best, words)
+    return max([words, *whole, *broken, min(best, _MIN_FOLDED_WIDTH)]), max(best, words)
 
 
 def _least_width(spans: Iterable[tuple[int, int]]) -> int:
@@ -275,15 +275,15 @@ def folded_text(text: str) -> str:
 
 
 # Marks intervals of scores that are equal on all topics, in the column of the intervals of others.
-CONSTANT = "="
+CONSTANT_MARK = "="
 
 
 def of_columns(intervals: pd.DataFrame) -> tuple[pd.Series[str], pd.Series[str]]:
     """The method whose column holds each interval of a C frame, and the mark of intervals of another method."""
     method = intervals["method"].astype(str)
-    others = [one for one in method.unique() if one.startswith("topics (") and one != OF_CONSTANT]
-    moved = (method == OF_CONSTANT) & (len(others) == 1)
-    return method.mask(moved, others[0] if others else ""), moved.map({True: f" {CONSTANT}", False: ""})
+    others = [one for one in method.unique() if one.startswith("topics (") and one != CONSTANT_METHOD]
+    moved = (method == CONSTANT_METHOD) & (len(others) == 1)
+    return method.mask(moved, others[0] if others else ""), moved.map({True: f" {CONSTANT_MARK}", False: ""})
 
 
 def summary(scores: Scores, style: str) -> pd.DataFrame:
@@ -339,8 +339,8 @@ def footing(scores: Scores) -> str:
             drawn = f" ({n} resamples, seed {seed})" if n else " (Student's t)"
             if method == f"topics ({UNSEEN})":
                 drawn = ", including scores that the sample lacks"
-            if method == OF_CONSTANT:
-                drawn = f", for scores that are equal on all topics{' (' + CONSTANT + ')' if is_marked else ''}"
+            if method == CONSTANT_METHOD:
+                drawn = f", for scores that are equal on all topics{' (' + CONSTANT_MARK + ')' if is_marked else ''}"
             parts.append(f"{method}: over other topics from the same population{drawn}")
         elif method.startswith(("replicas", "intents")):
             lists = _lists(scores)
@@ -392,7 +392,7 @@ def escape_for_style(text: object, style: str) -> str:
     if style != "markdown":
         return printable(text)
     # A comment is not shown, and keeps GitHub from linking addresses and from calling people by ids of documents.
-    return _LINKED.sub(rf"\g<0>{_COMMENT}", printable(text).translate(_OF_MARKDOWN))
+    return _LINKED.sub(rf"\g<0>{_COMMENT}", printable(text).translate(_MARKDOWN_ESCAPES))
 
 
 def with_caption(table: str, style: str, caption: Sequence[str], label: str = "") -> str:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 # Terms of a segment with a smaller share of unexplained variance are collinear.
-_COLLINEAR = 1e-9
+_MIN_UNEXPLAINED_SHARE = 1e-9
 
 
 def explained_by_cuts(
@@ -71,10 +71,10 @@ def _above(rows: Floats, cuts: Ints) -> Floats:
 def _independent(gram: Floats, squares: Floats) -> Bools:
     """Breakpoints whose terms are not collinear with the common regressors or each other, shape (b, c)."""
     size, before = (np.diagonal(matrix, axis1=2, axis2=3) for matrix in (gram, squares))
-    apart = np.all(size > _COLLINEAR * before, axis=2)
+    apart = np.all(size > _MIN_UNEXPLAINED_SHARE * before, axis=2)
     scale = np.sqrt(np.where(apart[:, :, None], size, 1.0))
     determinant = np.linalg.det(gram / (scale[:, :, :, None] * scale[:, :, None, :]))
-    return np.asarray(apart & (determinant > _COLLINEAR))
+    return np.asarray(apart & (determinant > _MIN_UNEXPLAINED_SHARE))
 
 
 # Numbers held in memory at a time.

@@ -30,7 +30,7 @@ from vbterrier.kernels.mean_limits import SampledQueries, p_value
 from vbterrier.kernels.student_t import t_cdf
 from vbterrier.kernels.tolerances import ROUNDING
 from vbterrier.stats.inverted_intervals import corrected_levels, effect_limits, interval_label, inverted_limits
-from vbterrier.stats.paired_tests import RESAMPLED, TESTS, column_std, max_t, paired_p, t_test
+from vbterrier.stats.paired_tests import RESAMPLED_TESTS, TESTS, column_std, max_t, paired_p, t_test
 from vbterrier.stats.ratio_tests import ratio_pairs
 from vbterrier.stats.topic_intervals import N_RESAMPLES
 
@@ -204,7 +204,7 @@ def compare_views(
     """Return :func:`comparisons` of checked values and options."""
     compared_by = []
     for view in views:
-        if view.answers is None and is_linearised(view.measure) and test in RESAMPLED:
+        if view.answers is None and is_linearised(view.measure) and test in RESAMPLED_TESTS:
             raise InputError(
                 f"{view.measure}: a ratio of sums, which resamples of values do not give; keep the columns gold and "
                 "answer of vbterrier.score, or use test='moderated'"
@@ -223,10 +223,10 @@ def compare_views(
     n_tests = max((sum(len(one.pairs) for one in group) for group in groups), default=0)
     by = correction
     if correction == "auto":
-        by = "max-t" if test in RESAMPLED and n_tests > 1 and same_topics else "bonferroni"
+        by = "max-t" if test in RESAMPLED_TESTS and n_tests > 1 and same_topics else "bonferroni"
     options: dict[str, Any] = {"n_resamples": n_resamples, "seed": seed}
     parts = [part for group in groups for part in _of_family(group, test, by, level, margin, options, sample)]
-    if by in {"bonferroni", "holm"} and test in RESAMPLED:
+    if by in {"bonferroni", "holm"} and test in RESAMPLED_TESTS:
         _warn_of_few_resamples(compared_by, test, n_tests, level, n_resamples)
     if not parts:
         return pd.DataFrame(columns=list(COLUMNS))
@@ -234,7 +234,7 @@ def compare_views(
     # Wins of ratios are missing.
     columns |= {name: pd.array(columns[name], dtype="Int64") for name in _COUNTS if isinstance(columns[name], list)}
     columns |= {"test": TESTS[test], "correction": by, "level": level, "seed": seed}
-    columns["n_resamples"] = n_resamples if test in RESAMPLED else 0
+    columns["n_resamples"] = n_resamples if test in RESAMPLED_TESTS else 0
     return pd.DataFrame({name: columns[name] for name in COLUMNS})
 
 
@@ -258,7 +258,7 @@ def check_tests(
     """Refuse options that do not exist, or not together."""
     choice("test", test, TESTS)
     choice("correction", correction, ("auto", *CORRECTIONS))
-    if correction == "max-t" and test not in RESAMPLED:
+    if correction == "max-t" and test not in RESAMPLED_TESTS:
         raise ParameterError(
             f"correction='max-t' needs a test that resamples, found test={excerpt(test)}; use test='randomisation' or "
             "'bootstrap', or correction='holm'"
@@ -324,7 +324,7 @@ def _of_family(
     # In floating point, 1 - 0.9 is below 0.1.
     alpha = round(1 - level, 12)
     samples = [None if sample is None else sample(each.qids) for each in family]
-    is_resampled = test in RESAMPLED
+    is_resampled = test in RESAMPLED_TESTS
     if is_resampled and any(how is not None and np.ptp(how.weights) > 0 for how in samples):
         raise ParameterError(f"test={excerpt(test)} has no weights of topics; use test='moderated' or 't'")
     # Clusters are flipped, and drawn, as one.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 # Chatterjee, section 6.2: RelCov above, NonRelCov below.
 TARGETS = ((0.80, 0.50), (0.90, 0.70), (0.95, 0.75))
 # Below this number of runs, warn.
-_FEW = 10
+_MIN_RUNS = 10
 # Decimals by which means are compared: further digits depend on the order of summation.
 _DECIMALS = 9
 # Resampled runs held in memory at a time.
@@ -202,7 +202,7 @@ def pearson_interval(r: float, n: int, level: float = 0.95) -> tuple[float, floa
 def _correlation(up: Floats, down: Floats, level: float, n_resamples: int, seed: int) -> pd.DataFrame:
     n = len(up)
     r = float(_pearson(up[None], down[None])[0])
-    if n < _FEW or np.isnan(r):
+    if n < _MIN_RUNS or np.isnan(r):
         constant = "the correlation is undefined, as a measure does not vary"
         warn(f"{n} runs: {constant if np.isnan(r) else 'too few for reliable intervals'}")
     draw = stream(seed, "frontier")

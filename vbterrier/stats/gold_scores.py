@@ -23,23 +23,23 @@ if TYPE_CHECKING:
 
 # Normal priors: precision of the coefficients of tags, and means and precisions of those of attestation and of the
 # logarithm of the standard deviation of random effects. Most candidates are attested, probable ones above all.
-_OF_TAGS = 0.1
+_TAG_PRECISION = 0.1
 _MEANS = np.array([4.0, 1.0, np.log(0.5)])
 _PRECISIONS = np.array([1.0, 0.25, 1.0])
 # Keeps probabilities above rounding errors.
-_TINY = 1e-9
+_MIN_PROBABILITY = 1e-9
 # Nodes and weights of the quadrature over random effects.
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(5)
 _LOG_WEIGHTS = np.log(_WEIGHTS / _WEIGHTS.sum())
 # Keeps the log odds of probabilities of 0 and 1 finite.
-_LEAST = 1e-3
+_LOG_ODDS_OFFSET = 1e-3
 # Constants of the intervals: the share of the labels' likelihood, and the standard deviation of the logarithm of the
 # repetition of documents; the wider of those that two linkers choose (docs/explanation/taggers.md).
 WEIGHT = 0.5
 REPETITION = 0.6
 # Samples of the coefficients, and degrees of freedom of the distribution that proposes them.
 _PROPOSALS, _FREEDOM = 500, 6
-_STEP = 1e-4
+_GRADIENT_STEP = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +87,7 @@ class RetrievedPairs:
 
 def log_odds(prob: Floats) -> Floats:
     """Log odds of probabilities, finite for 0 and 1."""
-    return np.log((prob + _LEAST) / (1 - prob + _LEAST))
+    return np.log((prob + _LOG_ODDS_OFFSET) / (1 - prob + _LOG_ODDS_OFFSET))
 
 
 class _Parts(NamedTuple):
@@ -128,7 +128,7 @@ class Posterior:
         self.seen = pairs.sums(self.gold[:, 0]) > 0
         n_tags = self.x.shape[1]
         self.mean = np.concatenate([np.zeros(n_tags), _MEANS])
-        self.precision = np.concatenate([np.full(n_tags, _OF_TAGS), _PRECISIONS])
+        self.precision = np.concatenate([np.full(n_tags, _TAG_PRECISION), _PRECISIONS])
 
     def parts(self, coefficients: Floats, repetition: float = 1.0) -> _Parts:
         """Parts of the density; ``repetition``: the factor of ``log(1 - r)`` of all documents but the first."""
@@ -140,7 +140,7 @@ class Posterior:
         all_none, unseen_none = sums(log_none), sums(log_none * (1 - self.labelled))
         log_joint = _LOG_WEIGHTS + sums(self.labelled * (self.gold * logit + log_one))
         scale = log_joint.max(axis=1)
-        some = (np.exp(_LOG_WEIGHTS) * np.maximum(-np.expm1(all_none), _TINY)).sum(axis=1)
+        some = (np.exp(_LOG_WEIGHTS) * np.maximum(-np.expm1(all_none), _MIN_PROBABILITY)).sum(axis=1)
         expected = np.where(self.seen[:, None], 1.0, -np.expm1(unseen_none))
         joint, attested = np.exp(log_joint - scale[:, None]), sigmoid(self.v @ gamma)
         return _Parts(logit, log_none, attested, all_none, unseen_none, joint, scale, some, expected)
@@ -176,8 +176,10 @@ class Posterior:
     def sample(self, n: int, draw: np.random.Generator) -> Floats:
         """Draw coefficients by sampling importance resampling (Rubin 1987), shape (n, p)."""
         mode = self.mode()
-        steps = _STEP * np.eye(len(mode))
-        hessian = np.array([self.negative(mode + e)[1] - self.negative(mode - e)[1] for e in steps]) / (2 * _STEP)
+        steps = _GRADIENT_STEP * np.eye(len(mode))
+        hessian = np.array([self.negative(mode + e)[1] - self.negative(mode - e)[1] for e in steps]) / (
+            2 * _GRADIENT_STEP
+        )
         values, vectors = np.linalg.eigh((hessian + hessian.T) / 2)
         # A proposal is at most as wide as the prior.
         root = vectors / np.sqrt(np.maximum(values, self.precision.min()))
@@ -260,5 +262,7 @@ def gold_scores(
 def _rescale_to_mean(draws: Floats, mean: Floats) -> Floats:
     """Scale the distance of scores to 1 so that their mean is another, shape (n_statistics, n_replicas)."""
     distance = 1 - draws
-    ratio = np.divide(1 - mean, distance.mean(axis=1), out=np.ones(len(mean)), where=distance.mean(axis=1) > _TINY)
+    ratio = np.divide(
+        1 - mean, distance.mean(axis=1), out=np.ones(len(mean)), where=distance.mean(axis=1) > _MIN_PROBABILITY
+    )
     return np.asarray(1 - distance * ratio[:, None])

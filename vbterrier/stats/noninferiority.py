@@ -32,7 +32,7 @@ PASS, FAIL, UNKNOWN = "PASS", "FAIL", "UNKNOWN"
 BOTH, ANY = "mean+losses", "any"
 GUARANTEES = (BOTH, ANY)
 # Draws of bounded limits beyond the smallest tail.
-_BEYOND, _MOST_DRAWS = 20, 10**8
+_MIN_TAIL_DRAWS, _MAX_DRAWS = 20, 10**8
 # Larger samples of queries than these are not considered: a multiple of the sample, and a number.
 _MOST_TIMES, _MOST_QUERIES = 10, 1000
 # The prior of the share of large losses in confidence sequences: Beta(1/2, 8), most sensitive to shares near .05.
@@ -41,11 +41,11 @@ _HALVINGS = 50
 # The weight of a set of queries has no logarithm of the rest at 1, and no number at 0.
 _LARGEST_SHARE, _SMALLEST_SHARE = 1 - 1e-9, 1e-9
 # A part of the distance of tested shares.
-_ROUNDING = 1e-6
+_SHARE_OFFSET = 1e-6
 # The smallest worst loss that is tried.
-_LEAST = 1e-3
+_MIN_LOSS_STEP = 1e-3
 # The probability of a decision with the number of queries that is stated as needed, and the resamples that estimate it.
-SURE, _N_RESAMPLES, _FEW_RESAMPLES = 0.8, 400, 20
+DECISION_PROBABILITY, _N_RESAMPLES, _FEW_RESAMPLES = 0.8, 400, 20
 
 
 @dataclass(frozen=True)
@@ -223,12 +223,12 @@ def _bounded_limits(
     criteria: Criteria, values: Floats, weights: Floats, tails: Floats, bounds: Bounds, name: str
 ) -> Floats:
     smallest = float(min(tails[0], 1 - tails[1]))
-    if not smallest * _MOST_DRAWS >= _BEYOND:
+    if not smallest * _MAX_DRAWS >= _MIN_TAIL_DRAWS:
         raise ParameterError(
-            f"limits that are wrong with probability {smallest:.2g} need more than {_MOST_DRAWS:,} draws; use a "
+            f"limits that are wrong with probability {smallest:.2g} need more than {_MAX_DRAWS:,} draws; use a "
             "smaller level= or look="
         )
-    n_draws = max(criteria.n_resamples, ceil(_BEYOND / smallest))
+    n_draws = max(criteria.n_resamples, ceil(_MIN_TAIL_DRAWS / smallest))
     return bounded_limits(values, bounds, tails, n_draws, stream(criteria.seed, "release gate", name), weights)
 
 
@@ -331,7 +331,7 @@ def _share_is_excluded(lost: Floats, weights: Floats, tail: float, share: Floats
     if np.ptp(weights) > 0:
         if is_above:
             # A limit that equals the share excludes larger ones.
-            return sequences_exceed(-lost, weights, tail, (-1.0, 0.0), -share - _ROUNDING)
+            return sequences_exceed(-lost, weights, tail, (-1.0, 0.0), -share - _SHARE_OFFSET)
         return sequences_exceed(lost, weights, tail, (0.0, 1.0), share)
     n, k = np.arange(1, len(lost) + 1)[:, None], np.cumsum(lost, axis=0)
     is_outside = (k < n * share) if is_above else (k > n * share)
@@ -399,7 +399,7 @@ class SampledPair:
         n_certain = 0 if certain is None else int((certain > 0).sum())
         n = len(self.differences) - n_certain
         most = max(_MOST_TIMES * n_units, _MOST_QUERIES)
-        n_needed = smallest_number(self.probability_of_decision, SURE, 1, most)
+        n_needed = smallest_number(self.probability_of_decision, DECISION_PROBABILITY, 1, most)
         return None if n_needed is None else n_certain + ceil(n_needed * n / n_units)
 
     def passing_worst_loss(self) -> float:
@@ -411,7 +411,7 @@ class SampledPair:
             return decisions(tried, differences, self.sample, lost, self.away) == [PASS]
 
         low, high = criteria.margin, min(criteria.worst_loss, -criteria.bounds[0])
-        if not low < high or not passes(low + _LEAST * (high - low)):
+        if not low < high or not passes(low + _MIN_LOSS_STEP * (high - low)):
             return np.nan
         for _ in range(_HALVINGS // 2):
             middle = (low + high) / 2

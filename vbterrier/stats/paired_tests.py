@@ -29,7 +29,7 @@ TESTS = {
     "wilcoxon": "Wilcoxon signed-rank",
     "bootstrap": "studentised bootstrap",
 }
-RESAMPLED = ("randomisation", "bootstrap")
+RESAMPLED_TESTS = ("randomisation", "bootstrap")
 # Statistics of resamples held in memory at a time.
 _BATCH = 4_000_000
 # A standard deviation needs at least two topics.
@@ -61,7 +61,7 @@ def paired_p(
     """
     if len(differences) < _MIN_TOPICS:
         return np.ones(differences.shape[1])
-    if test in RESAMPLED:
+    if test in RESAMPLED_TESTS:
         return max_t(differences, test, n_resamples=n_resamples, seed=seed, ratios=ratios)[0]
     if test == "wilcoxon":
         return _wilcoxon(differences)

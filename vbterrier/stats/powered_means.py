@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 TARGETS = ("population", "these")
 # Intervals from fewer labels may miss the queries in which the score is wrong.
-_FEW = 20
+_MIN_LABELS = 20
 # Residuals that are errors, as a share of the range, and the number of errors that describe their distribution.
-_ERROR, _ENOUGH = 0.2, 10
+_ERROR, _MIN_ERRORS = 0.2, 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +81,7 @@ def prediction_powered_mean(
         # labels and scores, has a weight that falls to 0 with ten errors among the labels.
         span = np.ptp(np.concatenate([y, f], axis=-1), axis=-1)
         n_errors = (np.abs(residual - np.median(residual, axis=-1, keepdims=True)) > _ERROR * span[..., None]).sum(-1)
-        extra = np.where(used > 0, np.maximum(1 - n_errors / _ENOUGH, 0.0), 0.0)
+        extra = np.where(used > 0, np.maximum(1 - n_errors / _MIN_ERRORS, 0.0), 0.0)
         squares = ((residual - residual.mean(axis=-1, keepdims=True)) ** 2).sum(axis=-1)
         variance = share * (squares + extra * span**2) / (n - 1 + extra) / n
     else:
@@ -192,11 +192,11 @@ def prediction_powered(
         for (name, measure, label), group in joined.groupby(["name", "measure", "label"], sort=False)
     ]
     table = pd.DataFrame(rows, columns=list(COLUMNS)).assign(level=level, method=_METHODS[target])
-    few = table["n_labelled"] < _FEW
+    few = table["n_labelled"] < _MIN_LABELS
     if few.any():
         warn(
-            f"{examples(table.loc[few, 'name'].unique())}: fewer than {_FEW} labels; if the score is rarely wrong, "
-            "intervals from so few labels are too narrow"
+            f"{examples(table.loc[few, 'name'].unique())}: fewer than {_MIN_LABELS} labels; if the score is rarely "
+            "wrong, intervals from so few labels are too narrow"
         )
     flat = (table["high"] - table["low"] <= ROUNDING) & (table["n_labelled"] < table["n_qids"])
     if flat.any():
@@ -276,7 +276,7 @@ def _estimates(group: pd.DataFrame, *, level: float, lam: float | None, target: 
         name, measure, label = group[["name", "measure", "label"]].iloc[0]
         raise InputError(
             f"labelled: system {name!r} has {label!r} on {has.sum()} of its {len(f)} queries with {measure}; label at "
-            f"least two queries, preferably {_FEW} or more"
+            f"least two queries, preferably {_MIN_LABELS} or more"
         )
     powered, plain = (
         prediction_powered_mean(y[has], f[has], f[~has], level=level, lam=weight, target=target)

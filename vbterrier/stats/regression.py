@@ -32,7 +32,7 @@ REGRESSION_COLUMNS = (
 # At this leverage a topic determines its own fit, so that its error cannot be estimated.
 _FULL_LEVERAGE = 1 - 1e-9
 # Relative residuals below this are rounding errors.
-_COLLINEAR = 1e-9
+_MIN_RELATIVE_RESIDUAL = 1e-9
 # Larger than the cost of any boundaries, and far from overflow.
 _UNREACHABLE = 2**60
 
@@ -254,4 +254,4 @@ def _rank(design: Floats) -> int:
     if not design.size:
         return 0
     scaled = design / np.maximum(np.abs(design).max(axis=0), np.finfo(np.float64).tiny)
-    return int(np.linalg.matrix_rank(scaled, tol=_COLLINEAR * np.sqrt(len(design))))
+    return int(np.linalg.matrix_rank(scaled, tol=_MIN_RELATIVE_RESIDUAL * np.sqrt(len(design))))

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from vbterrier.annotations import Floats, Ints
 
 # Pairs by draws that are compared at a time: 16 MB.
-_BLOCK = 1 << 21
+_BLOCK_CELLS = 1 << 21
 # Steps from the differences by the judge to the corrected ones, at which the lower limit of the share is sought.
-_STEPS = 20
+_N_STEPS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,7 @@ class _Order:
         """Shares of reversed pairs in all draws, with a part of the correction and a factor of its noise."""
         expected = self.gap + part * self.correction
         counts = np.zeros(self.noise.shape[1])
-        step = max(_BLOCK // max(self.noise.shape[1], 1), 1)
+        step = max(_BLOCK_CELLS // max(self.noise.shape[1], 1), 1)
         for start in range(0, len(expected), step):
             first, second = self.pairs[:, start : start + step]
             drawn = expected[start : start + step, None] + noise * (self.noise[first] - self.noise[second])
@@ -94,14 +94,14 @@ class _Order:
         # lower limit is the smallest share, on the way from the judge's differences to the corrected ones, of which
         # samples have the observed share with more than the probability 1 - level.
         wider = noise * special.stdtrit(n_topics - 1, level) / special.ndtri(level)
-        rejected, accepted = -1, _STEPS
+        rejected, accepted = -1, _N_STEPS
         while accepted - rejected > 1:
             middle = (rejected + accepted) // 2
-            if self.share() <= np.quantile(self.reversed_shares(middle / _STEPS, wider), level):
+            if self.share() <= np.quantile(self.reversed_shares(middle / _N_STEPS, wider), level):
                 accepted = middle
             else:
                 rejected = middle
-        return min(self.share(accepted / _STEPS), high), high
+        return min(self.share(accepted / _N_STEPS), high), high
 
 
 def order_limits(

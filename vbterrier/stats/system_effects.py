@@ -140,7 +140,7 @@ def analysis_of_variance(values: Any, *, level: float = 0.95) -> AnalysisOfVaria
         residual = table - by_topic - by_system + mean
         df = np.array([k - 1, n - 1, (k - 1) * (n - 1)])
         sums = [n * ((by_system - mean) ** 2).sum(), k * ((by_topic - mean) ** 2).sum(), (residual**2).sum()]
-        squares = np.where(np.array(sums) > _ROUNDING * (table**2).sum(), sums, 0.0)
+        squares = np.where(np.array(sums) > _SQUARES_ROUNDING * (table**2).sum(), sums, 0.0)
         error = squares[2] / df[2] if df[2] else 0.0
         if not error > 0:
             warn(
@@ -187,7 +187,7 @@ def _critical_range(level: float, k: int, df: int) -> float:
 
 
 # Sums of squares that are smaller relative to the sum of the squared scores are rounding errors.
-_ROUNDING = 1e-20
+_SQUARES_ROUNDING = 1e-20
 
 
 @with_usual_errors

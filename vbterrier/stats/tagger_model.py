@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 # Labelled documents below which the rates of a tagger are mostly those of their priors.
-_FEW = 20
+_MIN_LABELLED_DOCUMENTS = 20
 # Standard deviations of the normal priors of the intercept, the slope and the logarithm of the strength.
 _PRIOR_SD = np.array([2.0, 1.0, 1.5])
 # Weight of the probabilities of candidates among the observed confusions of an entity.
@@ -233,8 +233,11 @@ def fit_tagger(tags: Any, gold: Any, *, intents: Any = None, documents: Any = No
     require_same_kind(tagged.entity, right.entity, "tags column 'entity_id'", "gold column 'entity_id'")
     labelled = _documents(documents, right)
     inside, outside = (_pairs(table, labelled) for table in (tagged, right))
-    if len(labelled) < _FEW:
-        warn(f"{len(labelled)} labelled documents: rates of the tagger are mostly guesses; label at least {_FEW}")
+    if len(labelled) < _MIN_LABELLED_DOCUMENTS:
+        warn(
+            f"{len(labelled)} labelled documents: rates of the tagger are mostly guesses; label at least "
+            f"{_MIN_LABELLED_DOCUMENTS}"
+        )
     if not len(inside):
         warn(
             f"tags have none of the labelled documents: {examples(tagged.docno.text[:4].to_pylist())} against "

@@ -48,9 +48,9 @@ COLUMNS = ("name", "measure", "value", "low", "high", "level", "method", "n_qids
 N_RESAMPLES = 2000
 BOUNDED, UNSEEN = "bounded", "unseen"
 # The method of intervals of pooled scores that are the same on all topics, for any method of others.
-OF_CONSTANT = f"topics ({BOUNDED})"
+CONSTANT_METHOD = f"topics ({BOUNDED})"
 # Resampled means held in memory at a time.
-_BATCH = 8_000_000
+_BLOCK_CELLS = 8_000_000
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Intervals:
     def interval_method(self, place: int) -> str:
         """The method of an interval; that asked for if there is none."""
         is_bounded = self.constant is not None and bool(self.constant[place] and np.isfinite(self.low[place]))
-        return OF_CONSTANT if is_bounded else self.method
+        return CONSTANT_METHOD if is_bounded else self.method
 
 
 @with_usual_errors
@@ -163,7 +163,7 @@ def interval_rows(
 
     ``sample``: how topics were sampled, by their ids; ``answers``: a table with the answers of ratios.
     """
-    used = n_resamples if method in RESAMPLED else 0
+    used = n_resamples if method in RESAMPLED_METHODS else 0
     ranges = np.array([mean_bounds(measure) if bounds is None else bounds for measure in scores.measures])
     rows: dict[tuple[int, int], tuple[Any, ...]] = {}
     for places, qids, values in scores.columns():
@@ -173,7 +173,7 @@ def interval_rows(
         columns = zip(places.tolist(), of.mean(values), limits.low, limits.high, strict=True)
         for column, ((system, measure), mean, low, high) in enumerate(columns):
             made = limits.interval_method(column)
-            drawn = 0 if made == OF_CONSTANT and method != BOUNDED else used
+            drawn = 0 if made == CONSTANT_METHOD and method != BOUNDED else used
             name = scores.names[system], scores.measures[measure]
             rows[system, measure] = (*name, mean, low, high, level, made, len(qids), drawn, seed)
     if method in RATIO_METHODS:
@@ -315,7 +315,7 @@ def _topics_intervals(
             these = varies & (bounds == ends[:, None]).all(axis=0)
             limits[:, these] = bounded_limits(values[:, these], (ends[0], ends[1]), tails, n_resamples, draws())
     elif method != UNSEEN:
-        step, chosen = max(1, _BATCH // n_resamples), np.flatnonzero(varies)
+        step, chosen = max(1, _BLOCK_CELLS // n_resamples), np.flatnonzero(varies)
         for start in range(0, len(chosen), step):
             these = chosen[start : start + step]
             limits[:, these] = METHODS[method](values[:, these], tails, draws(), n_resamples)
@@ -491,4 +491,4 @@ METHODS: dict[str, Callable[..., Floats]] = {
 }
 TOPIC_METHODS = (UNSEEN, *METHODS, BOUNDED)
 # The methods that draw random numbers.
-RESAMPLED = ("percentile", "bca", "studentised", "poisson", BOUNDED)
+RESAMPLED_METHODS = ("percentile", "bca", "studentised", "poisson", BOUNDED)

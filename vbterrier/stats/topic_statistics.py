@@ -34,8 +34,8 @@ from vbterrier.stats.matches import PooledSuccess, Statistic
 from vbterrier.stats.paired_tests import TESTS
 from vbterrier.stats.topic_intervals import (
     COLUMNS,
+    CONSTANT_METHOD,
     N_RESAMPLES,
-    OF_CONSTANT,
     UNSEEN,
     bca_limits,
     poisson_limits,
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 METHOD = "topics (poisson)"
 # Columns processed at a time.
-_BLOCK = 500
+_BLOCK_COLUMNS = 500
 _UNBOUNDED = "no document that is not relevant is reached: the ratio is infinite"
 # Resampled topics held in memory at a time.
 _BATCH = 4_000_000
@@ -139,14 +139,14 @@ class TopicStatistics(Shown):
         check_level(level)
         rows: list[tuple[Any, ...]] = []
         keys = sorted(self._columns)
-        for start in range(0, len(keys), _BLOCK):
-            chosen = keys[start : start + _BLOCK]
+        for start in range(0, len(keys), _BLOCK_COLUMNS):
+            chosen = keys[start : start + _BLOCK_COLUMNS]
             columns = [self._columns[key] for key in chosen]
             means, limits = self._limits(columns, [measure for _, measure in chosen], tail_probabilities(level))
             numbers = zip(chosen, columns, means.tolist(), limits.T.tolist(), strict=True)
             for key, column, mean, (low, high) in numbers:
                 is_bounded = column.minimum == column.maximum and math.isfinite(low)
-                made = (OF_CONSTANT, 0) if is_bounded else (METHOD, self.n_resamples)
+                made = (CONSTANT_METHOD, 0) if is_bounded else (METHOD, self.n_resamples)
                 rows.append((*key, mean, low, high, level, made[0], int(column.weights[0]), made[1], self.seed))
         if any(column.weights[0] < 2 for column in self._columns.values()):  # noqa: PLR2004 - a bootstrap needs two
             warn("an interval over topics needs at least two topics")
@@ -318,7 +318,7 @@ class PooledScores:
             enumerate(self.names), enumerate(self.statistics.items())
         ):
             is_bounded = constant[at][self._moment_index(statistic)] and self.n > 1
-            about = (OF_CONSTANT, self.n, 0) if is_bounded else description
+            about = (CONSTANT_METHOD, self.n, 0) if is_bounded else description
             rows.append((name, measure, point[at, column], *limits[:, at, column].tolist(), level, *about, seed))
         return pd.DataFrame(rows, columns=list(COLUMNS))
 

@@ -25,7 +25,7 @@ from vbterrier.kernels.resample import stream
 from vbterrier.settings import Inference, with_defaults
 from vbterrier.unjudged.metrics import NDCG, metric_text
 from vbterrier.unjudged.pool import Judgments, grade_gains
-from vbterrier.unjudged.priors import DEFAULT_PRIOR, ECIR23_GRADES, N_DRAWS, OWN, Process, grade_prior
+from vbterrier.unjudged.priors import COLUMN_PRIOR, DEFAULT_PRIOR, ECIR23_GRADES, N_DRAWS, Process, grade_prior
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -39,14 +39,14 @@ if TYPE_CHECKING:
 
 
 # Ranks of rankings that are held in memory at a time.
-MOST_PLACES = 1 << 22
+BLOCK_CELLS = 1 << 22
 # The largest number of atoms that are listed.
 MOST_ATOMS = 50_000_000
 # Quantiles that are computed together with a requested one.
 COMMON_LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 # The level of the intervals that notebooks display, and the largest number of topics for which they are computed.
 LEVEL = 0.9
-_SHOWN = 250
+_MAX_DISPLAYED_TOPICS = 250
 
 
 class ScoreDistributions(Shown):
@@ -97,7 +97,7 @@ class ScoreDistributions(Shown):
 
     def _panels(self) -> Iterator[Panel]:
         # Intervals need the whole distributions, which take long for many topics.
-        if "distributions" in vars(self.of_complete) or len(self) <= _SHOWN:
+        if "distributions" in vars(self.of_complete) or len(self) <= _MAX_DISPLAYED_TOPICS:
             frame = self.to_frame(LEVEL).assign(level=LEVEL)
             exact = frame["certificate"] == 0
             frame = frame.drop(columns="certificate") if exact.all() else frame
@@ -240,11 +240,15 @@ class BootstrapDistribution(ScoreDistributions):
         super().__init__(judged, resolve_metric(metric), process.n_draws, process.seed)
         self.process = process
         prior = grade_prior(judged, process)
-        self.prob = prior.prob if process.prior == OWN else prior.prob[:, 0]
+        self.prob = prior.prob if process.prior == COLUMN_PRIOR else prior.prob[:, 0]
         self.strength = np.full(len(self), math.inf) if prior.strength is None else prior.strength
         self.visits = drawing_order(judged, by_docno=process.compat == "ecir23")
         self.model = unjudged_model(judged, self.metric, self.visits, prior.prob, prior.strength)
-        if process.method == "grid" and self.model.value and (process.prior == OWN or process.compat == "ecir23"):
+        if (
+            process.method == "grid"
+            and self.model.value
+            and (process.prior == COLUMN_PRIOR or process.compat == "ecir23")
+        ):
             raise ParameterError(
                 f"method='grid': {self.metric.name} is no sum over ranks, so its documents need one prior and draws "
                 "in the order of ranks; use method='auto'"
@@ -426,7 +430,7 @@ def _value(judged: JudgedTop, visits: Ints, score: Callable[[Ints, int], Floats]
 
     def value(topic: int, levels: Ints) -> Floats:
         places = visits[topic, : levels.shape[1]]
-        step = max(1, MOST_PLACES // max(judged.levels.shape[1], 1))
+        step = max(1, BLOCK_CELLS // max(judged.levels.shape[1], 1))
         starts = range(0, max(len(levels), 1), step)
         return np.concatenate([part(topic, places, levels[start : start + step]) for start in starts])
 
@@ -466,7 +470,7 @@ def resolve_metric(metric: Metric | None) -> Metric:
 SIDES = ("lower", "upper")
 KINDS = ("naive", "rbp", "guaranteed", "posthoc")
 # Unused grades up to this one are possible grades of unjudged documents; larger labels are weights rather than grades.
-MOST_GRADES = 64
+MAX_GRADE = 64
 
 # Lower and upper bound of each kind; the guaranteed upper bound depends on judgments of retrieved documents only.
 _BOUNDS: dict[str, tuple[Callable[[PartlyJudged], Floats], ...]] = {
@@ -494,7 +498,7 @@ def ndcg_bound(judged: JudgedTop, side: str, kind: str, *, dcg: str = "log2", ma
     top = highest if max_grade is None else max_grade
     if top < highest:
         raise ParameterError(f"max_grade={top}: {judged.judgments.name} hold grade {highest}; give at least that")
-    judged = judged.with_grades(np.append(np.arange(min(top, MOST_GRADES) + 1), top))
+    judged = judged.with_grades(np.append(np.arange(min(top, MAX_GRADE) + 1), top))
     grades = judged.judgments.grades
     gain = grade_gains(judged, dcg)
     partly = PartlyJudged(judged.levels, judged.judgments.counts, gain, len(grades) - 1, judged.cutoff)

@@ -35,19 +35,19 @@ UNSEEN_SHRINKAGE, UNSEEN_SHAPE = 0.1, 0.5
 # The ratio of hidden relevant documents of a level to those of the lower one, relative to that in the evidence.
 HIDDEN_LEVELS = 0.4
 # Pairs of a document and a draw of a block, and those that are computed at a time, in the processor's cache.
-_BLOCK, _CELLS = 1 << 20, 1 << 18
+_BLOCK_CELLS, _CACHE_CELLS = 1 << 20, 1 << 18
 # Blocks are kept if they have at most so many bytes for each distinct run, and at most so many in total; larger ones
 # are drawn again each time they are needed.
 KEPT_PER_RUN, MOST_KEPT = 1 << 26, 1 << 30
 # The judged shares of all topics are those of at most about so many topics.
 SHARED_TOPICS = 512
 # Numbers of a topic, of its unseen documents, of a document and of the documents below the cuts differ by these words.
-_OF_TOPIC, _OF_UNSEEN, _OF_DOCUMENT, _OF_GROUPS = (np.uint64(number) << np.uint64(56) for number in (1, 2, 3, 4))
+_TOPIC_KEY, _UNSEEN_KEY, _DOCUMENT_KEY, _GROUPS_KEY = (np.uint64(number) << np.uint64(56) for number in (1, 2, 3, 4))
 # The least weight of a run beside others in the errors of its documents, and the least divisor without any run.
-_LEAST_WEIGHT, _TINY = 1e-9, 1e-12
+_LEAST_WEIGHT, _MIN_DIVISOR = 1e-9, 1e-12
 # Keys of what topics share: numbers of errors and shift, then those of the coefficients of a step, of which those of
 # machine labels follow those of features.
-_COEFS, _COEFS_OF_STEP, _LABEL_COEFS = 16, 1 << 12, 64
+_COEFS, _N_STEP_KEYS, _LABEL_COEFS = 16, 1 << 12, 64
 
 
 class DrawnTopics(NamedTuple):
@@ -132,7 +132,7 @@ class GradeDraws:
         self._groups = document_groups(model, ~near & (not deep), self._ends)
         # The divisors of metrics by block, which all runs share, (n_topics, n_draws) each.
         self.norms: dict[tuple[Metric, int | None, int], Floats] = {}
-        self._blocks = consecutive(self._stored_ends + self._groups.ends, max(_BLOCK // n_draws, 1))
+        self._blocks = consecutive(self._stored_ends + self._groups.ends, max(_BLOCK_CELLS // n_draws, 1))
         cells = len(self.documents) + 4 * evidence.counts.size
         self.is_kept = cells * n_draws <= min(KEPT_PER_RUN * max(evidence.n_distinct, 1), MOST_KEPT)
         self._kept: list[DrawnTopics] = []
@@ -245,7 +245,7 @@ class GradeDraws:
     def _coef_keys(self, number: int) -> Words:
         """A key of each coefficient of a step, by the name of its feature, its labeller or its run, shape (p,)."""
         features, n_coefs = self.model.features, len(self.model.steps[number].regression.coef)
-        start = np.uint64(_COEFS + number * _COEFS_OF_STEP) + self._seed_key
+        start = np.uint64(_COEFS + number * _N_STEP_KEYS) + self._seed_key
         # Models of pools alone have an intercept.
         is_intercept = n_coefs == 1
         n_runs = 0 if is_intercept else features.by_run.shape[1]
@@ -271,7 +271,7 @@ class GradeDraws:
         part, extra = (constants.higher, constants.topic_higher) if number else (1.0, 0.0)
         inflated = 1 + SHRINKAGE * (part**2 * self._noise[kind] + extra**2)[:, None]
         of_run = support * self._run_roots
-        of_run /= np.sqrt(np.maximum((of_run**2).sum(axis=1, keepdims=True), _TINY))
+        of_run /= np.sqrt(np.maximum((of_run**2).sum(axis=1, keepdims=True), _MIN_DIVISOR))
         scaled = np.column_stack([features, self._shift.parts[kind], features[:, :n_random]]) * np.sqrt(inflated)
         weighed = np.column_stack([scaled, np.ones(len(scaled)), of_run])
         return np.asarray(weighed / np.sqrt(1 + SHRINKAGE * np.reshape(variance, (-1, 1)) * inflated), dtype=np.float32)
@@ -280,7 +280,7 @@ class GradeDraws:
         """Draws of the effects and of the noise of each topic in a step, shape (n_topics, q + 1, n_draws)."""
         step = self.model.steps[number]
         extra = self.model.constants.topic_higher
-        n_random, keys = step.regression.n_random, self._topic_keys[topics] ^ _OF_TOPIC
+        n_random, keys = step.regression.n_random, self._topic_keys[topics] ^ _TOPIC_KEY
         # Numbers of the noise of all steps, of that of this step, and of each effect.
         numbers = np.array([0, 1 + number, *range(64 * (number + 1), 64 * (number + 1) + n_random)], dtype=np.uint64)
         every = fingerprints.mix(keys[:, None] + numbers)
@@ -354,13 +354,13 @@ class GradeDraws:
         # Documents in a cut are the first kinds.
         near = evidence.near[items]
         cells, cell_of_row = np.unique(self._cell[kind[near]], return_inverse=True)
-        keys = fingerprints.mix(evidence.keys[items] + self._seed_key) ^ _OF_DOCUMENT
+        keys = fingerprints.mix(evidence.keys[items] + self._seed_key) ^ _DOCUMENT_KEY
         support, trust = evidence.members[items], self._trust[documents, None]
         all_count = bool((trust >= 1).all())
         designs = [
             self._step_design(number, step.design[items], kind, support) for number, step in enumerate(self.model.steps)
         ]
-        step = max(_CELLS // len(documents), 1)
+        step = max(_CACHE_CELLS // len(documents), 1)
         for start in range(0, n, step):
             part = slice(start, min(start + step, n))
             uniform = uniforms(keys, n, part.start, part.stop)
@@ -396,7 +396,7 @@ class GradeDraws:
         ]
         expected = np.zeros((len(steps), len(ends) - 1, n), dtype=np.float32)
         squares = np.zeros(expected.shape[1:], dtype=np.float32)
-        step = max(_CELLS // len(kind), 1)
+        step = max(_CACHE_CELLS // len(kind), 1)
         for start in range(0, n, step):
             part, reached = slice(start, min(start + step, n)), np.ones(1, dtype=np.float32)
             for number, of_topic in enumerate(steps):
@@ -413,7 +413,7 @@ class GradeDraws:
             if number:
                 prob = expected[number] / (expected[number - 1] + tiny)
                 size, most = counts[:, number - 1].astype(np.float32), counts[:, number - 1]
-            keys = self._topic_keys[topics] ^ _OF_GROUPS ^ np.uint64(number)
+            keys = self._topic_keys[topics] ^ _GROUPS_KEY ^ np.uint64(number)
             drawn = binomials(size, np.minimum(prob, np.float32(1 - 1e-6)), uniforms(keys, n))
             counts[:, number] = np.minimum(drawn, most)
         return counts
@@ -443,7 +443,7 @@ class GradeDraws:
         judged = self._inside[topics, 1:].sum(axis=1)[:, None]
         others = np.maximum(drawn[:, 1:].sum(axis=1) + 4 * (1 - overall), 1e-9)
         first, second = (
-            gammas(self._topic_keys[topics] ^ _OF_UNSEEN ^ np.uint64(number), self.n_draws, self._normal, shape)
+            gammas(self._topic_keys[topics] ^ _UNSEEN_KEY ^ np.uint64(number), self.n_draws, self._normal, shape)
             for number, shape in ((1, judged + 4 * overall + 1), (2, others))
         )
         lowered = 1 + np.float32(2 * self.model.sigma) * uniforms(self._call_keys[3:4], self.n_draws)
@@ -485,7 +485,7 @@ class GradeDraws:
             prior = within / overall.relevant[level].astype(np.float32) + np.float32(UNSEEN_SHRINKAGE)
             prior *= rate / np.float32(1 + UNSEEN_SHRINKAGE)
             prior += hidden * np.float32(HIDDEN_LEVELS ** (level - 1)) * within
-            keys = self._topic_keys[topics] ^ _OF_UNSEEN ^ np.uint64(2 * level + 1)
+            keys = self._topic_keys[topics] ^ _UNSEEN_KEY ^ np.uint64(2 * level + 1)
             expected = gammas(keys, n, self._normal, (n_beyond + UNSEEN_SHAPE)[:, None])
             expected *= (1 - share) / (np.float32(UNSEEN_SHAPE) / prior + share)
             uniform = uniforms(keys + np.uint64(1), n)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 # Levels of documents that are held in memory at a time.
-MOST_LEVELS = 1 << 21
+BLOCK_CELLS = 1 << 21
 # Drawn scores of a run that are kept in memory; more of them are kept in a temporary file.
 MOST_SCORES = 1 << 21
 
@@ -121,7 +121,7 @@ class EstimatedDistribution(ScoreDistributions):
         topic, rank, stored = place[topic[rows]], rank[rows], np.searchsorted(drawn.documents, column[rows])
         for block in drawn.blocks(by_owner):
             low, high = np.searchsorted(by_owner, [block.topics.start, block.topics.stop]).tolist()
-            step = max(MOST_LEVELS // (n_draws * max(judged.levels.shape[1], 1)), 1) if self._terms is None else high
+            step = max(BLOCK_CELLS // (n_draws * max(judged.levels.shape[1], 1)), 1) if self._terms is None else high
             for start in range(low, high, step):
                 part = slice(start, min(start + step, high))
                 these = slice(*np.searchsorted(topic, [part.start, part.stop]).tolist())
@@ -175,7 +175,7 @@ class EstimatedDistribution(ScoreDistributions):
             # Without space for a file, they are drawn for each statistic.
             yield from self._score_blocks(self.n_draws, self.seed) if self._stored is None else self._stored
             return
-        step = max(MOST_LEVELS // (8 * self.n_draws), 1)
+        step = max(BLOCK_CELLS // (8 * self.n_draws), 1)
         for start in range(0, len(self), step):
             part = np.arange(start, min(start + step, len(self)))
             yield part, self.draws.T[start : start + step]

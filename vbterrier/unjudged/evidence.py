@@ -29,7 +29,7 @@ TRUSTED_SHARE, LEAST_TRUST = 0.2, 0.02
 # The power of the cosine that makes runs copies of each other, and the steps towards the weights.
 COPY_POWER, WEIGHT_STEPS = 4, 200
 # Documents of the evidence whose temporary arrays take much memory, and entries whose documents are text at a time.
-MANY, _ENTRIES = 1 << 17, 1 << 20
+MIN_LARGE_DOCUMENTS, _ENTRIES = 1 << 17, 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -369,7 +369,7 @@ def collect_evidence(
     about = (names, topics, counts, cutoff, depth)
     evidence = Evidence(*about, topic, level, docno, *distinct, machine)
     del entries, run, rank, item
-    if len(order) > MANY:
+    if len(order) > MIN_LARGE_DOCUMENTS:
         release_unused()
     return evidence
 

@@ -52,7 +52,7 @@ from vbterrier.remedies import name_in_use
 from vbterrier.unjudged.distribution import resolve_metric
 from vbterrier.unjudged.draws import GradeDraws
 from vbterrier.unjudged.estimated import EstimatedDistribution
-from vbterrier.unjudged.evidence import MANY
+from vbterrier.unjudged.evidence import MIN_LARGE_DOCUMENTS
 from vbterrier.unjudged.features import features_of
 from vbterrier.unjudged.metrics import AP
 from vbterrier.unjudged.model import DEPTH, fit_model, fit_step
@@ -77,19 +77,19 @@ _FOLDS = 5
 _DOUBTFUL_SHARE = 0.8
 # Signs above the first show a pool shallower than the cutoff, and fewer effective runs than the second do not show what
 # is below it, if its unjudged documents look relevant more often than the judged ones by more than this factor.
-_SHALLOW, _FEW_RUNS, _RISING = 0.6, 2.5, 1.05
+_MIN_SHALLOW_SIGN, _FEW_RUNS, _RISING = 0.6, 2.5, 1.05
 # Judgments that seem to end at a depth, were selected with more than this probability, and of which no run retrieves at
 # most this share at any rank of the evidence, come from these runs, which do not show what other systems find.
-_SELECTED, _FROM_OTHERS = 0.7, 0.05
+_MIN_SELECTION_PROBABILITY, _FROM_OTHERS = 0.7, 0.05
 # Documents to judge that a warning names.
 _NAMED = 3
 # A smaller weight of the shift of unjudged documents shows no selection for judging.
 _LEAST_GATE = 0.05
 # Draws that a model keeps, for other measures and runs.
-_MOST_DRAWS = 8
+_MAX_KEPT_DRAWS = 8
 # Models by registered name; by digest, as long as they exist; and by folder, with the state of its files.
 _MODELS: dict[str, EvidenceModel] = {}
-_FITTED: WeakValueDictionary[str, EvidenceModel] = WeakValueDictionary()
+_DIGEST_MODELS: WeakValueDictionary[str, EvidenceModel] = WeakValueDictionary()
 _LOADED: dict[str, tuple[Any, EvidenceModel]] = {}
 
 
@@ -210,7 +210,11 @@ class EvidenceModel(Shown):
         evidence = fitted.evidence
         has_end = self.pool_cutoff is None and evidence.depth < max(DEPTH, evidence.cutoff)
         n_judged = evidence.counts.sum()
-        return has_end and fitted.sigma > _SELECTED and bool(fitted.n_from_others <= _FROM_OTHERS * n_judged)
+        return (
+            has_end
+            and fitted.sigma > _MIN_SELECTION_PROBABILITY
+            and bool(fitted.n_from_others <= _FROM_OTHERS * n_judged)
+        )
 
     def at(self, cutoff: int | None) -> GradeModel:
         """Return the regression of grades for a cutoff, fitted at first use."""
@@ -227,7 +231,7 @@ class EvidenceModel(Shown):
                 )
             self._fits[cutoff] = fit_model(self.runs, self.judgments, cutoff, self.pool_cutoff, self.labels)
             # The temporary arrays of many documents.
-            if len(self._fits[cutoff].evidence) > MANY:
+            if len(self._fits[cutoff].evidence) > MIN_LARGE_DOCUMENTS:
                 release_unused()
         return self._fits[cutoff]
 
@@ -240,11 +244,11 @@ class EvidenceModel(Shown):
         """
         key = cutoff, n_draws, seed, deep, counts_relevant
         if key not in self._draws:
-            while len(self._draws) >= _MOST_DRAWS:
+            while len(self._draws) >= _MAX_KEPT_DRAWS:
                 self._draws.pop(next(iter(self._draws)))
             fitted = replace(self.at(cutoff), counts_relevant=True) if counts_relevant else self.at(cutoff)
             self._draws[key] = GradeDraws(fitted, n_draws, seed, deep=deep)
-            if len(self._fits[cutoff].evidence) > MANY:
+            if len(self._fits[cutoff].evidence) > MIN_LARGE_DOCUMENTS:
                 release_unused()
         return self._draws[key]
 
@@ -283,7 +287,7 @@ class EvidenceModel(Shown):
         options = {"deep": not evidence.near[items].all(), "counts_relevant": isinstance(metric, AP)}
         draw = partial(self.draw, judged.cutoff, **options)
         positions = np.searchsorted(evidence.unjudged_positions, items)
-        if len(evidence) > MANY:
+        if len(evidence) > MIN_LARGE_DOCUMENTS:
             release_unused()
         return EstimatedDistribution(judged, metric, draw, positions, n_draws, seed)
 
@@ -498,7 +502,7 @@ class EvidenceModel(Shown):
 
 def _is_shallow(fitted: GradeModel) -> bool:
     """Return True if judgments look like a pool shallower than the cutoff, of which one or two runs are known."""
-    return min(fitted.ks, fitted.sigma) > _SHALLOW and fitted.evidence.n_effective < _FEW_RUNS
+    return min(fitted.ks, fitted.sigma) > _MIN_SHALLOW_SIGN and fitted.evidence.n_effective < _FEW_RUNS
 
 
 def _pairs(ranked: Run | Judgments) -> dict[str, Any]:
@@ -595,7 +599,7 @@ def fit_loaded(
     caution = model.caution(cutoff)
     if cautious and caution:
         warn(caution)
-    _FITTED[model.digest] = model
+    _DIGEST_MODELS[model.digest] = model
     return model
 
 
@@ -611,8 +615,8 @@ def evidence_model(model: EvidenceModel | StrPath) -> EvidenceModel:
     name = os.fspath(model)
     if name in _MODELS:
         return _MODELS[name]
-    if name in _FITTED:
-        return _FITTED[name]
+    if name in _DIGEST_MODELS:
+        return _DIGEST_MODELS[name]
     folder = Path(name)
     if not is_folder(folder):
         raise InputError(

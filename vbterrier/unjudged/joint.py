@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 # Uniform numbers of one topic that are held at a time, draws times documents.
-MOST_NUMBERS = 1 << 22
+BLOCK_CELLS = 1 << 22
 
 
 Of = TypeVar("Of", bound="ScoreDistributions")
@@ -156,7 +156,7 @@ class JointDistribution(SystemsOnTopics["BootstrapDistribution"], DrawnByTopic):
         Draws depend on the seed, the topic's id and the unjudged documents, not on the order of systems or topics.
         """
         scores = np.empty((len(self), n_draws))
-        step = max(MOST_NUMBERS // max(int(self.n_union[topic]), 1), 1)
+        step = max(BLOCK_CELLS // max(int(self.n_union[topic]), 1), 1)
         for first in range(0, n_draws, step):
             rng = stream(seed, self.topics[topic], str(first))
             n = min(step, n_draws - first)

@@ -34,7 +34,7 @@ __all__ = ["JudgingPlan", "plan_judging", "write_judging"]
 
 COLUMNS = ("qid", "docno", "rank", "n_runs", "worth", "width_before", "width_after", "reason")
 # The largest number of cells of all covariance matrices: 1.6 GB.
-MOST_CELLS = 200_000_000
+MAX_COVARIANCE_CELLS = 200_000_000
 # Draws per document for the weights of a score that is not a sum, and the smallest number of draws per topic.
 _DRAWS_EACH, _LEAST_DRAWS = 8, 1000
 
@@ -225,10 +225,10 @@ class _Documents:
 
     def _residuals(self, document: Ints) -> list[ResidualVariance]:
         sizes = np.diff(self.ends).astype(np.float64)
-        if (sizes**2).sum() > MOST_CELLS:
+        if (sizes**2).sum() > MAX_COVARIANCE_CELLS:
             raise ParameterError(
-                f"{len(self.docno):,} unjudged documents in {len(self.topics)} topics have more than {MOST_CELLS:,} "
-                "covariances, the limit; use a smaller cutoff, or fewer runs"
+                f"{len(self.docno):,} unjudged documents in {len(self.topics)} topics have more than "
+                f"{MAX_COVARIANCE_CELLS:,} covariances, the limit; use a smaller cutoff, or fewer runs"
             )
         estimated = [each for each in self.distributions if isinstance(each, EstimatedDistribution)]
         if estimated:

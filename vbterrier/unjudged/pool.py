@@ -177,7 +177,7 @@ class JudgedTop:
         """Return the judged run with a cutoff ``times`` as large, limited by memory."""
         if self.cutoff is None:
             return self
-        cutoff = max(self.cutoff, min(self.cutoff * times, ranking.MOST_PLACES // max(len(self.run.topics), 1)))
+        cutoff = max(self.cutoff, min(self.cutoff * times, ranking.MAX_PLACES // max(len(self.run.topics), 1)))
         return self.judgments.judge(self.run, cutoff, checked=True)
 
     @cached_property

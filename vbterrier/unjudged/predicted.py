@@ -35,9 +35,9 @@ N_CONTEXT = 2
 # Candidate strengths of a Dirichlet distribution.
 STRENGTHS = 2.0 ** np.arange(9)
 # Distance of expected shares from 0 and 1, at which a beta distribution is undefined.
-EDGE = 1e-9
+MIN_SHARE_DISTANCE = 1e-9
 # Larger labels are unlikely to be grades, and cells are lists of this length.
-MOST_GRADES = 1000
+MAX_GRADE = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,8 +259,8 @@ def predict_grades(
         whole(name, number, low=low)
     loaded = runs_by_name(runs)
     judgments = Judgments(qrels)
-    if (top := judgments.grades[-1]) > MOST_GRADES:
-        raise InputError(f"{judgments.name}: grade {top}; wanted at most {MOST_GRADES}; map labels to grades")
+    if (top := judgments.grades[-1]) > MAX_GRADE:
+        raise InputError(f"{judgments.name}: grade {top}; wanted at most {MAX_GRADE}; map labels to grades")
     entries = first_documents(loaded, judgments, cutoff)
     if not (entries.level >= 0).any():
         raise InputError(
@@ -302,7 +302,7 @@ def beta_binomial(hits: Floats, trials: Floats, expected: Floats, strength: Floa
     """The beta-binomial log-likelihood of a strength, up to a constant."""
     from scipy.special import betaln
 
-    share = np.clip(expected, EDGE, 1 - EDGE)
+    share = np.clip(expected, MIN_SHARE_DISTANCE, 1 - MIN_SHARE_DISTANCE)
     a, b = strength * share, strength * (1 - share)
     log: Floats = betaln(a + hits, b + trials - hits) - betaln(a, b)
     return log

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 # Priors of the paper, the default last; individual priors from a column of the run; and all named priors.
 PAPER = ("pool", "run", "pool+run")
 DEFAULT_PRIOR = "pool+run"
-OWN = "column"
-PRIORS = (*PAPER, OWN)
+COLUMN_PRIOR = "column"
+PRIORS = (*PAPER, COLUMN_PRIOR)
 # The pseudo-count in documents of the priors of the paper for intervals, see docs/explanation/evidence-one-run.md.
 DEFAULT_STRENGTH = 2.0
 ALL_UNJUDGED = ("auto", "pool", "zero")
@@ -37,7 +37,7 @@ COMPAT = ("", "ecir23")
 ECIR23_GRADES = (0, 1, 2, 3)
 ECIR23_FLOOR = 1e-6
 N_DRAWS = 1000
-MOST_DRAWS = 10_000_000
+MAX_DRAWS = 10_000_000
 
 
 def shares(counts: Ints) -> Floats:
@@ -154,7 +154,7 @@ def grade_prior(judged: JudgedTop, process: Process) -> Prior:
     if process.compat:
         return Prior(ecir23_probabilities(judged, str(prior)), None)
     strengths = None if strength == math.inf else np.full(len(judged.judgments.topics), strength)
-    if prior == OWN:
+    if prior == COLUMN_PRIOR:
         return Prior(column_probabilities(judged), strengths)
     if isinstance(prior, Mapping):
         return Prior(
@@ -256,7 +256,7 @@ class Process:
             raise ParameterError(
                 f"compat={self.compat!r} treats its prior as known exactly; remove prior_strength={strength}, or compat"
             )
-        whole("n_draws", self.n_draws, high=MOST_DRAWS)
+        whole("n_draws", self.n_draws, high=MAX_DRAWS)
         whole("seed", self.seed, low=0)
 
     @property

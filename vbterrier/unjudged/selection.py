@@ -24,14 +24,14 @@ FIRST_RANKS = 3
 # The excess of judged documents there, of selected documents, and standard deviations of it between collections.
 SELECTED_EXCESS, SELECTED_SPREAD, RANDOM_SPREAD = 0.7, 0.25, 0.05
 # Runs with a larger share of unjudged documents are strange.
-USUAL = 0.7
+MAX_USUAL_UNJUDGED = 0.7
 # Features that can explain which documents were judged, and prior precisions of their coefficients, of those of
 # memberships in cuts (.25 made the gate twice as large), and of the intercept.
 JUDGING_FEATURES = ("intercept", "rank", "best", "share", "support", "company")
 FEATURE_RIDGE, MEMBER_RIDGE, INTERCEPT_RIDGE = 0.1, 0.05, 0.01
 # A pool shows its depth if the judged share over a window of ranks before the cutoff is at least this share of that at
 # the first ranks, and ends where the share over a window falls by more than this.
-WINDOW, LEAST_SHARE, LEAST_FALL = 5, 0.9, 0.05
+WINDOW, MIN_WINDOW_SHARE, LEAST_FALL = 5, 0.9, 0.05
 
 
 def selection(evidence: Evidence) -> tuple[float, float]:
@@ -136,7 +136,7 @@ def explain_judging(evidence: Evidence, features: Features) -> Judging:
     of_topic = ratio((weight * share).sum(axis=0), weight.sum(axis=0))
     excess = evidence.mean_in_cut(share[run, evidence.topic[item]])
     excess[near] -= of_topic[evidence.topic[near]]
-    strange = np.maximum(1 - judged - USUAL, 0) / (1 - USUAL)
+    strange = np.maximum(1 - judged - MAX_USUAL_UNJUDGED, 0) / (1 - MAX_USUAL_UNJUDGED)
     return Judging(evidence.mean_in_cut(of_run[run]), excess, evidence.mean_in_cut(strange[run]))
 
 
@@ -174,7 +174,7 @@ def pool_depth(evidence: Evidence) -> int:
 
     top, last = share(np.array([0, max(k - WINDOW, 0)]), np.array([min(FIRST_RANKS, k), k]))
     # Two standard errors, since few topics show a share roughly.
-    if not last + 2 * np.sqrt(max(last * (1 - last), 0.0) / (WINDOW * topics)) >= LEAST_SHARE * top:
+    if not last + 2 * np.sqrt(max(last * (1 - last), 0.0) / (WINDOW * topics)) >= MIN_WINDOW_SHARE * top:
         return depth
     ends = np.arange(k, depth)
     before, after = share(np.maximum(ends - WINDOW, 0), ends), share(ends, np.minimum(ends + WINDOW, depth))

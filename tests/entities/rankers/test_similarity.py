@@ -67,7 +67,7 @@ def test_centroid_of_the_entities_of_the_query(data, vectors, scores_of):
 def test_blocks_change_nothing(data, vectors, monkeypatch):
     stage = EntitySimilarity(data["tags"], embeddings=vectors, embed=embed)
     whole = stage(data["run"])
-    monkeypatch.setattr(similarity, "_BLOCK", 2)
+    monkeypatch.setattr(similarity, "_BLOCK_ROWS", 2)
     assert_frame_equal(stage(data["run"]), whole, check_exact=True)
 
 

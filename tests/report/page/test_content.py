@@ -9,7 +9,7 @@ import pytest
 import vbterrier
 from vbterrier.frames.ranking import Run
 from vbterrier.report.page import content
-from vbterrier.report.page.content import SNIPPET, STEPS, script
+from vbterrier.report.page.content import HEIGHT_DIGITS, SNIPPET, script
 from vbterrier.report.page.evaluated import ReportContent
 from vbterrier.settings import Data, Inference
 from vbterrier.unjudged.pool import Judgments
@@ -185,8 +185,8 @@ def test_distributions_have_the_shape_of_their_atoms(demo_page, demo_files):
         some += 1
         values, probs = expected.atoms(topic)
         share = np.histogram(values, bins=distributions["bars"], range=(0, 1), weights=probs)[0]
-        heights = np.array([STEPS.index(sign) for sign in shape]) / (len(STEPS) - 1)
-        assert heights == pytest.approx(share / share.max(), abs=1 / (len(STEPS) - 1) + 1e-9)
+        heights = np.array([HEIGHT_DIGITS.index(sign) for sign in shape]) / (len(HEIGHT_DIGITS) - 1)
+        assert heights == pytest.approx(share / share.max(), abs=1 / (len(HEIGHT_DIGITS) - 1) + 1e-9)
         ends = distributions["low"][system][place], distributions["high"][system][place]
         assert ends == pytest.approx((low[at], high[at]), abs=5e-6)
     assert some > 5

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # Interactions of QDER in the order of their concatenation.
 INTERACTIONS = ("subtract", "add", "multiply")
 # Epsilon of layer normalisation, least norm of unit vectors, least sum of a kernel, and scale of its logarithm.
-_EPSILON, _LEAST_NORM, _FLOOR, _LOG_SCALE = 1e-5, 1e-10, 1e-10, 0.01
+_EPSILON, _LEAST_NORM, _MIN_KERNEL_SUM, _LOG_SCALE = 1e-5, 1e-10, 1e-10, 0.01
 # Pairs of n-grams (1, 2, 3) and entities (e) of query and document, in the order of EDRM's features.
 PAIRS = ("11", "13", "12", "21", "31", "22", "23", "32", "33", "e1", "e2", "e3", "1e", "2e", "3e", "ee")
 WORD_PAIRS = ("11", "1e", "e1", "ee")
@@ -145,7 +145,7 @@ def kernel_pooling(query: Any, query_weight: Any, document: Any, document_weight
     cosines = (query @ document.transpose(1, 2))[..., None]
     means, widths = torch.from_numpy(MEANS).to(cosines.dtype), torch.from_numpy(WIDTHS).to(cosines.dtype)
     response = (-((cosines - means) ** 2) / (2 * widths**2)).exp() * document_weight[:, None, :, None]
-    rows = _LOG_SCALE * response.sum(dim=2).clamp(min=_FLOOR).log()
+    rows = _LOG_SCALE * response.sum(dim=2).clamp(min=_MIN_KERNEL_SUM).log()
     return (rows * query_weight[..., None]).sum(dim=1)
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 Made = TypeVar("Made")
 # Texts whose token vectors are kept: some gigabytes at most.
-_KEPT = 8192
+_MAX_CACHED_TEXTS = 8192
 ENTITY_WEIGHTS = ("rank", "score")
 
 
@@ -70,7 +70,7 @@ class EncodedTexts(Generic[Made]):
         """Return the kept vectors of a key, or compute and keep them."""
         if key not in self._known:
             self._known[key] = vectors()
-            if len(self._known) > _KEPT:
+            if len(self._known) > _MAX_CACHED_TEXTS:
                 self._known.popitem(last=False)
         return self._known[key]
 

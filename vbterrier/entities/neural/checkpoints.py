@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _MOST_TOKENS = 512
 _SCORER = "ForSequenceClassification"
 # Encoders whose layers follow each other as those of BERT do, and take nothing but hidden states and a mask.
-_LAYERED = ("bert", "camembert", "electra", "ernie", "roberta", "xlm-roberta")
+_LAYERED_MODELS = ("bert", "camembert", "electra", "ernie", "roberta", "xlm-roberta")
 
 
 @contextmanager
@@ -100,9 +100,10 @@ class PretrainedEncoder:
         if not n_layers:
             return []
         encoder = self.networks.encoder
-        if encoder.config.model_type not in _LAYERED:
+        if encoder.config.model_type not in _LAYERED_MODELS:
             raise ParameterError(
-                f"layers={n_layers}: {type(encoder).__name__} has other layers than {', '.join(_LAYERED)}; use layers=0"
+                f"layers={n_layers}: {type(encoder).__name__} has other layers than {', '.join(_LAYERED_MODELS)}; use "
+                "layers=0"
             )
         every = list(encoder.encoder.layer)
         if n_layers > len(every):

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 MEANS = np.array([1.0, *np.arange(0.9, -1.0, -0.2)], dtype=np.float32)
 WIDTHS = np.array([1e-3, *[0.1] * 10], dtype=np.float32)
 N_KERNELS = len(MEANS)
-_FLOOR, _LOG_SCALE = 1e-10, 0.1
+_MIN_KERNEL_SUM, _LOG_SCALE = 1e-10, 0.1
 # Dimensions of trained projections, the rank of the bilinear form, the largest number of views of a document.
-HIDDEN, PROJECTED, N_GRAM, RANK, N_VIEWS = 64, 64, 32, 4, 3
+HIDDEN_SIZE, PROJECTED_SIZE, N_GRAM, RANK, N_VIEWS = 64, 64, 32, 4, 3
 # Steps of k-means.
 _CLUSTER_STEPS = 10
 # The inverse temperature of cosines in attention and contrast.
@@ -42,7 +42,7 @@ def kernel_pooling(cosines: Single, weight: Single) -> Single:
     for at, (mean, width) in enumerate(zip(MEANS, WIDTHS, strict=True)):
         response = np.exp(-((cosines - mean) ** 2) / (2 * width**2))
         made[..., at] = np.einsum("nqw,nw->nq", response, weight)
-    return np.float32(_LOG_SCALE) * np.log(np.maximum(made, np.float32(_FLOOR)))
+    return np.float32(_LOG_SCALE) * np.log(np.maximum(made, np.float32(_MIN_KERNEL_SUM)))
 
 
 def _cosines(queries: Single, documents: Single) -> Single:
@@ -161,13 +161,15 @@ class ConvKNRM(NeuralModel):
     def features(self, batch: Batch) -> Arrays:
         # Fixed, so that a saved model meets the same features.
         size = batch.words.shape[1]
-        narrow = np.random.default_rng(size).normal(size=(size, PROJECTED)).astype(np.float32) / np.sqrt(PROJECTED)
+        narrow = np.random.default_rng(size).normal(size=(size, PROJECTED_SIZE)).astype(np.float32) / np.sqrt(
+            PROJECTED_SIZE
+        )
         named = ("words", "entities", "document_words", "document_entities")
         made = {name: np.einsum("...d,dr->...r", getattr(batch, name), narrow.astype(np.float32)) for name in named}
         return made | {name: getattr(batch, name) for name in ("score", "has_word", "link_weight", "same")}
 
     def parameters(self, x: Arrays, draw: np.random.Generator) -> Arrays:  # noqa: ARG002 - common signature
-        start = draw.normal(size=(N_GRAM, PROJECTED)) / np.sqrt(N_GRAM)
+        start = draw.normal(size=(N_GRAM, PROJECTED_SIZE)) / np.sqrt(N_GRAM)
         grams = {f"gram{n}": np.repeat(start[:, :, None], n, axis=2) for n in (1, 2, 3)}
         return {"first": np.ones(1), "entity": start.T.copy(), **grams, "kernels": np.zeros(16 * N_KERNELS)}
 
@@ -186,7 +188,7 @@ class ConvKNRM(NeuralModel):
         sizes = [[part.shape[1] for part in parts] for parts in (query, document)]
         columns = (response * weight[:, None, :, None]).split(sizes[1], dim=2)
         total = torch.stack([column.sum(dim=2) for column in columns], dim=2)
-        rows = (_LOG_SCALE * total.clamp(min=_FLOOR).log()).split(sizes[0], dim=1)
+        rows = (_LOG_SCALE * total.clamp(min=_MIN_KERNEL_SUM).log()).split(sizes[0], dim=1)
         kernels = torch.stack([row.sum(dim=1) for row in rows], dim=1).reshape(n, -1)
         return x["score"] * p["first"] + kernels @ p["kernels"]
 
@@ -301,7 +303,7 @@ class EVA(NeuralModel):
         }
 
     def parameters(self, x: Arrays, draw: np.random.Generator) -> Arrays:
-        start = draw.normal(size=(len(x["query"]), 2 * HIDDEN)) / np.sqrt(2 * HIDDEN)
+        start = draw.normal(size=(len(x["query"]), 2 * HIDDEN_SIZE)) / np.sqrt(2 * HIDDEN_SIZE)
         # Equal projections keep cosines; without a weight of the similarity, they would not be trained.
         return {"first": np.ones(1), "gate": np.full(1, 1 / SHARPNESS), "query": start, "view": start.copy()}
 
@@ -389,8 +391,8 @@ class DREQ(NeuralModel):
 
     def parameters(self, x: Arrays, draw: np.random.Generator) -> Arrays:
         sizes = {"text": x["text"].shape[1], "entities": x["entities"].shape[1]}
-        maps = {name: draw.normal(size=(size, HIDDEN)) for name, size in sizes.items()}
-        return {"first": np.ones(1), "bias": np.zeros(1), **maps, "layer": np.zeros(5 * HIDDEN)}
+        maps = {name: draw.normal(size=(size, HIDDEN_SIZE)) for name, size in sizes.items()}
+        return {"first": np.ones(1), "bias": np.zeros(1), **maps, "layer": np.zeros(5 * HIDDEN_SIZE)}
 
     def forward(self, p: Arrays, x: Arrays) -> Any:
         document = x["text"] @ p["text"] + x["entities"] @ p["entities"]

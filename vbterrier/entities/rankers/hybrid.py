@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from vbterrier.entities.provenance import OWN, with_mark, with_strongest_mark
+from vbterrier.entities.provenance import OWN_TOPIC, with_mark, with_strongest_mark
 from vbterrier.entities.rankers.base import RunOnPool, RunReranker, Topics
 from vbterrier.entities.stage import EntityStage, require_judged, required_columns
 from vbterrier.errors import (
@@ -231,7 +231,7 @@ class OERFilter(RunReranker):
             why = "have no relevant or no non-relevant documents in links and are removed"
             warn(f"entity run: {agreeing(len(lost), f'topics {why}')} ({examples(lost)})")
         kept = has & (aligned.pair >= 0) & (aligned.of_pairs(self._oer) >= self.threshold)
-        return with_mark(ranked(inp[kept].reset_index(drop=True), name="entity run"), OWN)
+        return with_mark(ranked(inp[kept].reset_index(drop=True), name="entity run"), OWN_TOPIC)
 
     def __repr__(self) -> str:
         return super().__repr__().replace("(", "(diagnostic, reads judgments: ", 1)

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.entities.fingerprints import of_texts
-from vbterrier.entities.learners import MOST_BYTES, Learner, Prepared, TrainingTopic
+from vbterrier.entities.learners import MAX_STAGE_BYTES, Learner, Prepared, TrainingTopic
 from vbterrier.entities.pool import lookup_labels
 from vbterrier.entities.rankers.base import RunOnPool, RunReranker, Topics
 from vbterrier.entities.rankers.similarity import entity_texts
@@ -49,7 +49,13 @@ FEATURES = (*SUPPORT, "score", "rank", *WORDS)
 CUTOFF = 20
 # Small trees, for a few hundred queries.
 _DEFAULTS = {"learning_rate": 0.1, "num_leaves": 15, "min_data_in_leaf": 10, "lambdarank_truncation_level": CUTOFF}
-_FIXED = {"objective": "lambdarank", "deterministic": True, "force_row_wise": True, "num_threads": 1, "verbosity": -1}
+_FIXED_PARAMETERS = {
+    "objective": "lambdarank",
+    "deterministic": True,
+    "force_row_wise": True,
+    "num_threads": 1,
+    "verbosity": -1,
+}
 # LightGBM ignores an alias if the main name is given too, and only logs it.
 _ALIASES = {
     "objective_type", "app", "application", "loss", "num_thread", "nthread", "nthreads", "n_jobs", "verbose",
@@ -301,7 +307,7 @@ class EntitySelector(Learner, RunReranker):
     def _train(self, training: Sequence[TrainingTopic], validation: Sequence[TrainingTopic]) -> str:
         """Fit trees, with early stopping if a validation topic has two labels, and return the model as text."""
         lightgbm, parameters = module_of_extra("lightgbm", "ltr"), self.parameters or {}
-        reserved = sorted(set(parameters) & {*_FIXED, *_ALIASES, "seed", "metric", "eval_at"})
+        reserved = sorted(set(parameters) & {*_FIXED_PARAMETERS, *_ALIASES, "seed", "metric", "eval_at"})
         if reserved:
             raise ParameterError(
                 f"parameters: {reserved[0]!r} is set by the stage, so that its results are reproducible"
@@ -318,7 +324,14 @@ class EntitySelector(Learner, RunReranker):
             )
         # The text format of LightGBM models allows few characters in names.
         names = [f"{at}_" + "".join(c if c.isalnum() else "_" for c in name) for at, name in enumerate(self.features)]
-        given = {**_DEFAULTS, **parameters, **_FIXED, "seed": self.seed, "metric": "ndcg", "eval_at": [CUTOFF]}
+        given = {
+            **_DEFAULTS,
+            **parameters,
+            **_FIXED_PARAMETERS,
+            "seed": self.seed,
+            "metric": "ndcg",
+            "eval_at": [CUTOFF],
+        }
 
         def dataset(topics: Sequence[TrainingTopic], **further: Any) -> Any:
             table, label = (
@@ -354,7 +367,7 @@ class EntitySelector(Learner, RunReranker):
     def _read_model(path: Path) -> str:
         lightgbm = module_of_extra("lightgbm", "ltr")
         try:
-            text = read_content(path, MOST_BYTES).decode()
+            text = read_content(path, MAX_STAGE_BYTES).decode()
             lightgbm.Booster(model_str=text)
         except (OSError, ValueError, lightgbm.basic.LightGBMError) as error:
             raise FileError(path, f"is not a saved model ({error}); write it with save") from error

@@ -89,12 +89,12 @@ def table(vectors: Any, of: list[str], what: str) -> Floats:
 
 
 # Vectors per batch.
-_BLOCK = 2**14
+_BLOCK_ROWS = 2**14
 
 
 def blocks(n: int) -> Iterator[slice]:
     """Yield the slices of batches of vectors."""
-    return (slice(start, min(start + _BLOCK, n)) for start in range(0, n, _BLOCK))
+    return (slice(start, min(start + _BLOCK_ROWS, n)) for start in range(0, n, _BLOCK_ROWS))
 
 
 def inner(left: Floats, row: Ints, right: Floats, column: Ints) -> Floats:

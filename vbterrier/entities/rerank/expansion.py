@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 
 # Texts per batch.
-_BATCH = 2**12
+_BLOCK_TEXTS = 2**12
 
 
 def word_batches(texts: list[str]) -> Iterator[tuple[Ints, list[str]]]:
     """Yield the index of the text of each word, and the case-folded words, in batches of texts."""
-    for start in range(0, len(texts), _BATCH):
-        words = Words.of(texts[start : start + _BATCH])
+    for start in range(0, len(texts), _BLOCK_TEXTS):
+        words = Words.of(texts[start : start + _BLOCK_TEXTS])
         yield words.text + start, words.folded_words().split()
 
 

@@ -45,7 +45,7 @@ _FIRST_TOPICS, _MOST_DECISIVE = 100, 1_000_000
 # Files that are written at once.
 _MOST_SYSTEMS = 256
 # The longest line, in blocks.
-_LONGEST_LINE = 16
+_MAX_LINE_BLOCKS = 16
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ def _lines(source: Source, n_bytes: int, start: int, systems: SystemColumns) -> 
             is_last = not data
             content = rest + data
             stop = len(content) if is_last else max(content.rfind(b"\n"), content.rfind(b"\r")) + 1
-            if not stop and len(content) > max(_LONGEST_LINE * n_bytes, 1 << 20):
+            if not stop and len(content) > max(_MAX_LINE_BLOCKS * n_bytes, 1 << 20):
                 raise FileError(source.path, f"holds a line of more than {len(content):,} bytes; is it a TREC run?")
             if content[:stop].strip() and len(
                 table := _block_table(source, layout, content[:stop], is_first=not start)
@@ -230,7 +230,7 @@ def _rows(source: Source, n_bytes: int, start: int, systems: SystemColumns) -> I
         }
         others = [name for name in read.values() if name not in KEYS]
         # As many rows as a block of text, whose table takes about twice its bytes.
-        size, limit = 2 * n_bytes, _LONGEST_LINE * n_bytes
+        size, limit = 2 * n_bytes, _MAX_LINE_BLOCKS * n_bytes
         for at, batch in batches(source, list(read), n_bytes=size, start=start, limit=limit):
             table = batch.slice(max(start - at, 0)).rename_columns(list(read.values()))
             if by_rank:

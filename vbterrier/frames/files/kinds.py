@@ -21,7 +21,7 @@ from vbterrier.frames.files.lines import (
     white,
 )
 from vbterrier.frames.files.markup import equal_intents, topics_of_markup, web_topics
-from vbterrier.frames.files.source import COMMENT, REMARK, WHOLE, Layout, MisfitError, Source, split_fields
+from vbterrier.frames.files.source import COMMENT, REMARK, WHOLE_COLUMNS, Layout, MisfitError, Source, split_fields
 from vbterrier.frames.files.tables import require_columns
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class FileKind:
     # The names of the columns in headers and JSON.
     vocabulary: ColumnNames = field(default_factory=lambda: ColumnNames(()))
     is_pairs: bool = False  # True for queries with documents, whose header names both
-    whole: frozenset[str] = WHOLE  # columns of whole numbers
+    whole: frozenset[str] = WHOLE_COLUMNS  # columns of whole numbers
     unrated: str = ""  # the column that is empty in rows without a rating, or without a document
     links: str = ""  # the rows of linked mentions (run, tags, answers, mentions); empty for files that are none
     dataset: str = ""  # the part of a dataset of ir_datasets (queries, qrels); empty for none

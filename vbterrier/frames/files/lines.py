@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-_WHOLE = re.compile(rb"[+-]?[0-9]+(\.0*)?")
+_WHOLE_NUMBER = re.compile(rb"[+-]?[0-9]+(\.0*)?")
 _PROB = re.compile(rb"0?\.[0-9]+|1(\.0*)?|[0-9]+(\.[0-9]*)?e-[0-9]+")
 # A label of NTCIREVAL, and the first two fields of LETOR.
 _LEVEL = re.compile(rb"L-?[0-9]{1,9}")
@@ -80,7 +80,9 @@ def _run_recogniser(n_fields: int, rank: int, score: int) -> Callable[[bytes], b
 
     def recognises(line: bytes) -> bool:
         fields = _fields(line)
-        return len(fields) == n_fields and _WHOLE.fullmatch(fields[rank]) is not None and is_number(fields[score])
+        return (
+            len(fields) == n_fields and _WHOLE_NUMBER.fullmatch(fields[rank]) is not None and is_number(fields[score])
+        )
 
     return recognises
 
@@ -118,7 +120,9 @@ _WHOLE_RUN = Layout(
     form="qid Q0 docno rank score tag",
 )
 _WITHOUT_TAG = replace(_WHOLE_RUN, names=_RUN_FIELDS[:-1], form="")
-_RANKED = "three fields are read as qid docno rank (MS MARCO), ranks from 1; name other columns in a first line, "
+_RANKED_REMEDY = (
+    "three fields are read as qid docno rank (MS MARCO), ranks from 1; name other columns in a first line, "
+)
 RUN_LINES = (
     LineLayout(_is_untagged, _WITHOUT_TAG),
     LineLayout(
@@ -143,7 +147,7 @@ RUN_LINES = (
     ),
     LineLayout(
         lambda line: len(line.split()) == 3,  # noqa: PLR2004 - two ids and a number
-        replace(_WHOLE_RUN, remedies={**_WHOLE_RUN.remedies, 3: f"{_RANKED}as qid<tab>docno<tab>score"}),
+        replace(_WHOLE_RUN, remedies={**_WHOLE_RUN.remedies, 3: f"{_RANKED_REMEDY}as qid<tab>docno<tab>score"}),
     ),
     # ColBERT writes ranks from 1, and judgments have no such fractions.
     LineLayout(
@@ -159,7 +163,7 @@ def is_sampled(fields: Sequence[bytes]) -> bool:
     *_, label, method, prob = (b"", b"", *fields)
     fits = len(fields) == len(PRELS_FIELDS) or (len(fields) == 6 and fields[1].upper() in (b"0", b"Q0"))  # noqa: PLR2004
     is_prob = _PROB.fullmatch(prob) is not None
-    return fits and is_prob and all(map(_WHOLE.fullmatch, (label, method)))
+    return fits and is_prob and all(map(_WHOLE_NUMBER.fullmatch, (label, method)))
 
 
 def _is_preference(fields: Sequence[bytes]) -> bool:
@@ -182,7 +186,9 @@ def _has_levels(line: bytes, n_fields: int, separator: bytes | None = None) -> b
 
 def _is_uniterated(line: bytes) -> bool:
     fields = _fields(line)
-    return len(fields) == 3 and fields[1].upper() not in (b"0", b"Q0") and _WHOLE.fullmatch(fields[2]) is not None  # noqa: PLR2004
+    if len(fields) != 3:  # noqa: PLR2004
+        return False
+    return fields[1].upper() not in (b"0", b"Q0") and _WHOLE_NUMBER.fullmatch(fields[2]) is not None
 
 
 _WHOLE_QRELS = Layout(

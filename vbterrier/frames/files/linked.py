@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 _SPAN = re.compile(r"(?P<docno>.+):(?P<start>\d+)-(?P<end>\d+)")
-_WHOLE = re.compile(r"\d{1,18}")
+_WHOLE_NUMBER = re.compile(r"\d{1,18}")
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 # The types of entities in the link files of TAC 2014.
 _TYPES = frozenset(["PER", "ORG", "GPE", "LOC", "FAC", "WEA", "VEH", "TTL", "UKN"])
@@ -57,7 +57,7 @@ _JSON_LINKS = re.compile(
     rf'"(?:pred_triples|tokenized_mention_idxs|context_left)"|nlp2rdf/ontologies/nif-core|{_MARKS}'.encode()
     + rb'|\A\s*\{\s*"(?:[^"\\]|\\.)*"\s*:\s*\[\s*[\[\]]|\A\s*\[\s*\['
 )
-_HEAD = 1 << 16
+_HEAD_BYTES = 1 << 16
 _XML = re.compile(rb"\s*(<\?xml|<rdf:RDF)")
 _DOCUMENT = re.compile(r"#\s*(?:[\w-]+:)?document_id\s*=\s*(\S.*)")
 _REL_KINDS: tuple[Any, ...] = (int, int, str, str, (int, float), (int, float), str)
@@ -226,7 +226,7 @@ def link_layout(source: Source) -> LinkLayout | None:
         return NIF
     if _XML.match(line):
         with source.stream() as stream:
-            if b"nlp2rdf/ontologies/nif-core" in stream.read(_HEAD):
+            if b"nlp2rdf/ontologies/nif-core" in stream.read(_HEAD_BYTES):
                 message = "is NIF in RDF/XML; wanted Turtle or N-Triples: convert it, as with `riot --output=turtle`"
                 raise FileError(source.path, message)
         if line.lstrip().startswith(b"<?xml"):
@@ -244,7 +244,7 @@ def _layout_below(source: Source, fields: list[str]) -> LinkLayout | None:
     if not _is_bare(fields):
         return None
     with source.stream() as stream:
-        lines = stream.read(_HEAD).decode(errors="replace").splitlines()
+        lines = stream.read(_HEAD_BYTES).decode(errors="replace").splitlines()
     below = next((other for line in lines if not _is_bare(other := line.split("\t"))), [])
     return NELEVAL if below and _line_layout(below) is NELEVAL else None
 
@@ -253,7 +253,7 @@ def _is_bare(fields: list[str]) -> bool:
     """Return True for a document and offsets without an entity, and for a comment or a blank line."""
     if not any(fields) or fields[0].startswith("#"):
         return True
-    return len(fields) == 3 and all(map(_WHOLE.fullmatch, fields[1:])) and int(fields[1]) <= int(fields[2])  # noqa: PLR2004
+    return len(fields) == 3 and all(map(_WHOLE_NUMBER.fullmatch, fields[1:])) and int(fields[1]) <= int(fields[2])  # noqa: PLR2004
 
 
 def _line_layout(fields: list[str]) -> LinkLayout | None:
@@ -267,7 +267,7 @@ def _line_layout(fields: list[str]) -> LinkLayout | None:
         layout = TAC
     elif n_fields in (3, 4) and fields[2] in _TYPES and all(map(_NUMBER.fullmatch, fields[3:])):
         layout = TAC_2014
-    elif n_fields > 3 and all(map(_WHOLE.fullmatch, fields[1:3])) and int(fields[1]) <= int(fields[2]):  # noqa: PLR2004
+    elif n_fields > 3 and all(map(_WHOLE_NUMBER.fullmatch, fields[1:3])) and int(fields[1]) <= int(fields[2]):  # noqa: PLR2004
         # In TREC qrels and runs, a number may replace the entity.
         layout = None if _NUMBER.fullmatch(fields[3]) else NELEVAL
     return layout
@@ -275,7 +275,7 @@ def _line_layout(fields: list[str]) -> LinkLayout | None:
 
 def _json_layout(source: Source, line: bytes) -> LinkLayout | None:
     with source.stream() as stream:
-        head = stream.read(_HEAD)
+        head = stream.read(_HEAD_BYTES)
     if not _JSON_LINKS.search(head):
         # Parsing would take as long as reading the whole of a large object of another kind.
         return None
@@ -349,7 +349,7 @@ class _Line(NamedTuple):
         return float(text) if text else None
 
     def offset(self, place: int, name: str) -> int:
-        if not _WHOLE.fullmatch(self.fields[place]):
+        if not _WHOLE_NUMBER.fullmatch(self.fields[place]):
             raise self.line_error(
                 f"{name} is {quoted_text(self.fields[place])}, wanted a whole number; repair the line"
             )

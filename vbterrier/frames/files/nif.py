@@ -21,7 +21,7 @@ _NOT_IN_WIKI = re.compile(r"https?://(?:www\.)?aksw\.org/notInWiki(?:/.*)?", re.
 # All triples are held at once.
 _MAX_BYTES = 1 << 28
 # The base of relative addresses, which is removed again.
-_BASE = "http://relative.invalid/"
+_RELATIVE_BASE = "http://relative.invalid/"
 _FRAGMENT = re.compile(r"[#?/](?:char=|offset_)(\d*)[,_](\d*)$|#nif=context$|#$")
 
 
@@ -71,7 +71,7 @@ def _nodes(source: Source) -> dict[str, dict[str, list[str]]]:
     if len(text) > _MAX_BYTES:
         raise FileError(source.path, f"holds {len(text):,} bytes of Turtle, wanted at most {_MAX_BYTES:,}: split it")
     try:
-        graph = rdflib.Graph().parse(data=text.decode("utf-8-sig"), format="turtle", publicID=_BASE)
+        graph = rdflib.Graph().parse(data=text.decode("utf-8-sig"), format="turtle", publicID=_RELATIVE_BASE)
     except UnicodeDecodeError as error:
         raise FileError(source.path, f"is not UTF-8 ({error}); convert the file") from error
     except notation3.BadSyntax as error:
@@ -87,9 +87,9 @@ def _nodes(source: Source) -> dict[str, dict[str, list[str]]]:
         # Terms are texts whose methods differ from those of str.
         address, _, name = str(predicate).rpartition("#")
         if address in (NIF, ITS):
-            about = nodes.setdefault(str(subject).removeprefix(_BASE), {})
+            about = nodes.setdefault(str(subject).removeprefix(_RELATIVE_BASE), {})
             is_address = isinstance(value, rdflib.URIRef)
-            about.setdefault(name, []).append(str(value).removeprefix(_BASE if is_address else ""))
+            about.setdefault(name, []).append(str(value).removeprefix(_RELATIVE_BASE if is_address else ""))
     if not any("isString" in about for about in nodes.values()):
         raise FileError(source.path, "is Turtle, but not NIF: wanted documents, nodes with nif:isString")
     # A graph has no order.

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterator
 
 # Batches that Arrow reads ahead; more would take the memory that ``memory=`` limits.
-_AHEAD = 1
-_BATCH = 1 << 16
+_READAHEAD_BATCHES = 1
+_BLOCK_ROWS = 1 << 16
 
 
 def is_parts(run: Any) -> bool:
@@ -135,9 +135,9 @@ def run_files(name: str, run: Any, system: str | None) -> Iterator[tuple[Path, .
     needed = {*KEYS, *READ, *columns_of_systems(names, system)}
     scanner = run.scanner(
         columns=[column for column in names if column in needed],
-        batch_size=_BATCH,
-        batch_readahead=_AHEAD,
-        fragment_readahead=_AHEAD,
+        batch_size=_BLOCK_ROWS,
+        batch_readahead=_READAHEAD_BATCHES,
+        fragment_readahead=_READAHEAD_BATCHES,
     )
     with TemporaryDirectory(prefix="vbterrier-") as folder:
         path = Path(folder, "dataset.parquet")

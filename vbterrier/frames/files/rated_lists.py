@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from vbterrier.annotations import StrPath
 
-_LARGEST = 2**31
+_MAX_RATING = 2**31
 # The member of a judgement in a book of Quepid that names its rater.
 _RATER = "user_email"
 SPELLING = "case, blanks or Unicode form; use one spelling"
@@ -129,7 +129,7 @@ def read_rated_list(
     warn_of_zeros(Path(path), (text for text in frame["label"].unique() if isinstance(text, str)))
     # As text, True is no number.
     label = pd.to_numeric(frame["label"].astype(str), errors="coerce").to_numpy(dtype=np.float64)
-    low, high = scale or (0, _LARGEST)
+    low, high = scale or (0, _MAX_RATING)
     steps, odd = label_steps(label, unit)
     if message := odd_rating_message(frame, odd | ~((label >= low) & (label <= high)), scale, unit):
         raise FileError(Path(path), message)
@@ -223,7 +223,7 @@ def _is_book(source: Source) -> bool:
 
 def _rated_by_several(path: StrPath, every: pd.DataFrame, scale: tuple[int, int] | None, unit: float) -> RatedList:
     """The lower median of the ratings of each document."""
-    low, high = scale or (0, _LARGEST)
+    low, high = scale or (0, _MAX_RATING)
     steps, odd = label_steps(every["label"].to_numpy(), unit)
     if message := odd_rating_message(every, odd | ~every["label"].between(low, high), scale, unit):
         raise FileError(Path(path), message)

@@ -34,7 +34,7 @@ BOM = b"\xef\xbb\xbf"
 # Default limit of the unpacked size of a file.
 MAX_BYTES = 64 * 2**30
 IDS = frozenset({"qid", "docno", "entity_id"})
-WHOLE = frozenset({"rank", "label"})
+WHOLE_COLUMNS = frozenset({"rank", "label"})
 # Columns that hold numbers also where they are read as text first.
 _NUMBERS = frozenset({"rank", "label", "score"})
 _PARQUET, _ZIP = b"PAR1", b"PK\x03\x04"
@@ -43,7 +43,7 @@ _COMPRESSED = re.compile(
     rb"|(?P<lz4>\x04\x22\x4d\x18)"
 )
 # Beginnings of files that are no text, with the remedy.
-_FOREIGN = {
+_FOREIGN_STARTS = {
     rb"PK\x03\x04": "a zip archive: unpack it",
     rb"7z\xbc\xaf\x27\x1c|Rar!\x1a": "an archive: unpack it",
     rb"(?s)[^\0]{1,100}\0.{156,255}ustar": "a tar archive: unpack it",
@@ -55,7 +55,7 @@ _FOREIGN = {
     rb"(?i)\s*<(!doctype )?html": "a web page, perhaps of an error or a log-in: download the file again",
     rb"version https://git-lfs": "a pointer of Git LFS: fetch the file with `git lfs pull`",
 }
-_HEAD, _PIECE = 512, 1 << 20
+_HEAD_BYTES, _BLOCK_BYTES = 512, 1 << 20
 _NUMBER = re.compile(r"[+-]?((\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?|inf(inity)?)", re.ASCII | re.IGNORECASE)
 _MAX_QUOTED = 80
 LINE_END = re.compile(r"[\r\n]")
@@ -66,7 +66,7 @@ REMARK = re.compile(rb"[ \t\v\f]*#([ \t\v\f]|$)")
 
 
 # The limit of all readers that have one, instead of their own; None for their own.
-LIMIT: ContextVar[int | None] = ContextVar("limit", default=None)
+BYTE_LIMIT: ContextVar[int | None] = ContextVar("limit", default=None)
 
 
 class UntidyError(Exception):
@@ -86,7 +86,7 @@ class Source:
         """Open a path once to check it; a pipe is read to its end, or to the limit."""
         path = path_parameter("path", path)
         if max_bytes is not None:
-            max_bytes = LIMIT.get() or max_bytes
+            max_bytes = BYTE_LIMIT.get() or max_bytes
         try:
             source = cls(path, max_bytes, None if path.is_file() else _read_pipe(path, max_bytes))
             source.raw().close()
@@ -122,14 +122,14 @@ class Source:
         stream = _Stream(self, _decompressed_stream(self.raw(), kind), refused)
         if kind is None:
             stream.inner.seek(start)
-        while kind is not None and start > 0 and (passed := stream.read(min(start, _PIECE))):
+        while kind is not None and start > 0 and (passed := stream.read(min(start, _BLOCK_BYTES))):
             start -= len(passed)
         return stream
 
     def _head(self, raw: Any) -> bytes:
         """Return the first bytes; read errors of the disk surface here."""
         try:
-            head: bytes = raw.read(_HEAD)
+            head: bytes = raw.read(_HEAD_BYTES)
         except OSError as error:
             raise FileError(self.path, f"cannot be read ({error}): fetch or pack the file again") from error
         return head
@@ -137,12 +137,12 @@ class Source:
     def text(self) -> bytes:
         """Read all unpacked bytes."""
         with self.stream() as stream:
-            return b"".join(iter(lambda: stream.read(_PIECE), b""))
+            return b"".join(iter(lambda: stream.read(_BLOCK_BYTES), b""))
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """Yield the lines with their numbers from 1, without line ends: LF, CRLF or CR, as in Arrow."""
         number = 0
-        with io.BufferedReader(self.stream(), _PIECE) as stream:
+        with io.BufferedReader(self.stream(), _BLOCK_BYTES) as stream:
             for lines in stream:
                 for line in lines.splitlines():
                     number += 1
@@ -151,8 +151,8 @@ class Source:
     def first(self, comment: re.Pattern[bytes] | None = None) -> tuple[int, bytes]:
         """Return the number and bytes of the first line that is neither blank nor a comment."""
         with self.stream() as stream:
-            head = stream.read(_HEAD)
-        for mark, what in _FOREIGN.items():
+            head = stream.read(_HEAD_BYTES)
+        for mark, what in _FOREIGN_STARTS.items():
             if re.match(mark, head):
                 raise FileError(self.path, f"is {what}")
         skipped = 0
@@ -222,7 +222,7 @@ def _read_pipe(path: Path, max_bytes: int | None) -> bytes:
     """Read a pipe to its end, or until it exceeds the limit."""
     content = bytearray()
     with path.open("rb") as pipe:
-        while (max_bytes is None or len(content) <= max_bytes) and (piece := pipe.read(_PIECE)):
+        while (max_bytes is None or len(content) <= max_bytes) and (piece := pipe.read(_BLOCK_BYTES)):
             content += piece
             if content[0] == 0:
                 # As /dev/zero, which has no end.
@@ -266,7 +266,7 @@ class Layout:
     kind: str = ""  # the kind of file that the first line was recognised as, for messages; empty for the usual kind
     for_header: str = "remove the line"  # the remedy if the first line looks like a header
     comment: re.Pattern[bytes] | None = None  # lines that are skipped
-    whole: frozenset[str] = WHOLE  # the numeric columns that hold whole numbers
+    whole: frozenset[str] = WHOLE_COLUMNS  # the numeric columns that hold whole numbers
     # The numeric column that is empty in rows without a rating (label) or without a document (rank); they are left out.
     unrated: str = ""
     remarks: bool = False  # True if # and a remark, such as an object of JSON, may follow the last field
@@ -412,7 +412,7 @@ def content_digest(path: Path) -> str:
     """
     digest = hashlib.sha256()
     with path.open("rb") as file:
-        while piece := file.read(_PIECE):
+        while piece := file.read(_BLOCK_BYTES):
             digest.update(piece)
     return digest.hexdigest()
 

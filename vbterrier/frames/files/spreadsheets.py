@@ -25,7 +25,7 @@ _MAX_SHEET = 1 << 30
 # Rows that a sheet of Excel can have. Rows and cells that are left out in the file are empty ones of the sheet, so that
 # a small file can have a sheet of any size.
 _MAX_ROWS, _MAX_CELLS = 1 << 20, 1 << 26
-_PIECE = 1 << 12
+_BLOCK_BYTES = 1 << 12
 # Parts of an archive; each is opened to look at its beginning.
 _MAX_PARTS = 1 << 13
 
@@ -102,7 +102,7 @@ def _has_doctype(archive: zipfile.ZipFile, name: str) -> bool:
     parser.StartElementHandler, parser.StartDoctypeDeclHandler = stop, stop_at_type
     try:
         with archive.open(name) as part:
-            size = _PIECE
+            size = _BLOCK_BYTES
             while piece := part.read(size):
                 parser.Parse(piece)
                 # expat reads an open comment again from its start with each piece.

@@ -20,7 +20,7 @@ from vbterrier.frames.files.source import (
     COMMENT,
     IDS,
     LINE_END,
-    WHOLE,
+    WHOLE_COLUMNS,
     Layout,
     MisfitError,
     Source,
@@ -43,7 +43,7 @@ _WORDS = IDS | {"iteration", "name"}
 # A number with leading zeros.
 _WHITE = b" \t\v\f"
 _TO_BLANKS = bytes.maketrans(_WHITE, b" " * len(_WHITE))
-_LONGEST_LINE = 1 << 26
+_MAX_LINE_BYTES = 1 << 26
 # Bytes of text that Arrow parses at a time: fewer chunks are copied sooner.
 _TEXT_BLOCK = 1 << 23
 # Default limit of a batch, in bytes.
@@ -115,7 +115,7 @@ def text_table(source: Source, layout: Layout) -> tuple[Any, int]:
         # Arrow recognises a header only if a line end follows.
         tidy = pa.BufferReader(text + b"\n")
         with suppress(pa.ArrowInvalid, MisfitError):
-            table = _parse(tidy, layout, separator, as_text, block_size=_LONGEST_LINE)
+            table = _parse(tidy, layout, separator, as_text, block_size=_MAX_LINE_BYTES)
             if is_quoted:
                 _check_lines(table, layout)
             return _rated_rows(table, layout, source.path)
@@ -384,7 +384,7 @@ def typed_table(
     numeric: Sequence[str],
     before: int = 0,
     *,
-    whole: frozenset[str] = WHOLE,
+    whole: frozenset[str] = WHOLE_COLUMNS,
     columns: Sequence[str] | None = None,
 ) -> Any:
     """Convert the columns of rows of a Parquet file as :func:`parquet_table` does; ``before`` rows precede them."""

@@ -45,7 +45,7 @@ MAX_SETS = {"auto": 5e7, "exact": 1e9}
 # The largest number of cell updates: about a second per topic under "auto".
 MAX_CELLS = {"auto": 1.5e8, "grid": 4e9, "exact": 0.0}
 MAX_LATTICE = {"auto": 1.5e8, "exact": 4e9, "grid": 0.0}
-CELLS = 1 << 15
+GRID_CELLS = 1 << 15
 # Increments depend on the state, so they are added state by state, to shorter rows whose cells cost more.
 INCREMENT_CELLS, _SHORT_ROW = 1 << 12, 8
 # Tolerance of multiples of a unit for rounding.
@@ -138,7 +138,7 @@ def n_assigned_sequences(caps: Ints, n_documents: int, most: float) -> float:
     return float(numbers[-1])
 
 
-def grid_work(model: UnjudgedModel, topic: int, cells: int = CELLS) -> float:
+def grid_work(model: UnjudgedModel, topic: int, cells: int = GRID_CELLS) -> float:
     """The number of cell updates of :func:`grid_distribution` for a topic."""
     one = model.select(slice(topic, topic + 1))
     if model.value is not None:
@@ -153,7 +153,7 @@ def _has_increment_grid(model: UnjudgedModel) -> bool:
     return model.increments is not None and model.is_shared
 
 
-def grid_distribution(model: UnjudgedModel, topic: int, cells: int = CELLS) -> Grid:
+def grid_distribution(model: UnjudgedModel, topic: int, cells: int = GRID_CELLS) -> Grid:
     """The distribution of one topic on a grid over the range of its score.
 
     The value of each document is split in proportion between the two cells around it. This keeps the mean, and the

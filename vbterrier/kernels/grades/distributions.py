@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 SAME = 1e-12
 # Tolerance of cumulative probabilities for rounding.
 SLACK = 1e-12
-SMALLEST = 1e-300
+MIN_PROBABILITY = 1e-300
 # Bins of the histogram in which quantiles are searched for.
 _BINS = 4096
 # The largest number of pairs that are held in memory, and that end a bisection.
 _EXPLICIT = 1 << 20
-_FEW = 1 << 16
+_MAX_BISECTION_PAIRS = 1 << 16
 
 
 class ScoreDistribution(Protocol):
@@ -91,7 +91,7 @@ class Atoms:
 
     def quantiles(self, levels: Floats) -> Floats:
         """The smallest value whose CDF reaches each level."""
-        places = self.cumulative.searchsorted(np.maximum(levels - SLACK, SMALLEST))
+        places = self.cumulative.searchsorted(np.maximum(levels - SLACK, MIN_PROBABILITY))
         return self.values.take(places, mode="clip")
 
     def brackets(self, levels: Floats) -> Floats:
@@ -229,7 +229,7 @@ class Pairs:
         sums, probs = self._sums, self.probs.reshape(-1)
         bins, reached = self._coarse
         result = np.empty(len(levels))
-        for place, level in enumerate(np.maximum(levels - SLACK, SMALLEST)):
+        for place, level in enumerate(np.maximum(levels - SLACK, MIN_PROBABILITY)):
             # At a level of 1 the sum of all probabilities may be smaller by rounding.
             chosen = min(int(np.searchsorted(reached, level)), _BINS - 1)
             inside = np.flatnonzero(bins == chosen)
@@ -326,12 +326,12 @@ class Convolution:
 
     def _by_bisection(self, level: float) -> float:
         """Bisect the range until few enough pairs are left to be sorted."""
-        level = max(level - SLACK, SMALLEST)
+        level = max(level - SLACK, MIN_PROBABILITY)
         low = float(self.left[0][0] + self.right[0][0]) - SAME
         high = float(self.left[0][-1] + self.right[0][-1])
         # For each value of the left score, the number of right values whose sum is at most either end.
         below, above = self._places(low), self._places(high)
-        while int((above - below).sum()) > _FEW and high - low > SAME:
+        while int((above - below).sum()) > _MAX_BISECTION_PAIRS and high - low > SAME:
             middle = (low + high) / 2
             within = self._places(middle)
             if self.left[1] @ self._right_cumulative[within] >= level:

@@ -198,11 +198,11 @@ def successors(n_drawn: int, n_levels: int) -> tuple[Ints, ...]:
 
 
 # Sequences that are scored together: a score that is not a sum may build a ranking for each.
-BLOCK = 1 << 14
+BLOCK_SEQUENCES = 1 << 14
 # The largest number of sequences of a topic in a table with other topics; beyond, two halves are faster.
 MAX_TOGETHER = 1000
 # The largest number of cells of a table: topics times sequences.
-MOST_CELLS = 1 << 18
+MAX_TABLE_CELLS = 1 << 18
 # The number of documents of a topic's table: a padding document of weight 0 changes no value.
 _TABLES = np.array([0, 2, 2, 4, 4, 6, 6])
 # Ratios of weights with a larger denominator count as irrational.
@@ -264,8 +264,8 @@ def sampled_scores(model: UnjudgedModel, topic: int, uniforms: Floats) -> Floats
     n_draws, n_unjudged = uniforms.shape
     ends = np.cumsum(model.attainable_prob[topic, : max(n_unjudged, 1)], axis=1)
     scores = np.empty(n_draws)
-    for first in range(0, n_draws, BLOCK):
-        block = slice(first, first + BLOCK)
+    for first in range(0, n_draws, BLOCK_SEQUENCES):
+        block = slice(first, first + BLOCK_SEQUENCES)
         drawn = np.zeros_like(uniforms[block], dtype=_small(ends.shape[1]))
         for level in range(ends.shape[1] - 1):
             drawn += (uniforms[block] >= ends[:, level]).view(np.uint8)
@@ -275,8 +275,8 @@ def sampled_scores(model: UnjudgedModel, topic: int, uniforms: Floats) -> Floats
 
 def topic_scores(model: UnjudgedModel, topic: int, drawn: Ints) -> Floats:
     """The scores of one topic, shape (m,), for drawn levels of shape (m, n_unjudged)."""
-    blocks = range(0, len(drawn), BLOCK)
-    return np.concatenate([_score(model, topic, drawn[first : first + BLOCK]) for first in blocks])
+    blocks = range(0, len(drawn), BLOCK_SEQUENCES)
+    return np.concatenate([_score(model, topic, drawn[first : first + BLOCK_SEQUENCES]) for first in blocks])
 
 
 def _score(model: UnjudgedModel, topic: int, drawn: Ints) -> Floats:
@@ -420,7 +420,7 @@ def _tables(model: UnjudgedModel, topics: Ints) -> Iterator[Ints]:
     _, member = np.unique(kinds, axis=0, return_inverse=True)
     for kind in range(int(member.max(initial=-1)) + 1):
         alike = np.flatnonzero(member.reshape(-1) == kind)
-        n_together = max(int(MOST_CELLS // paths[alike].max()), 1)
+        n_together = max(int(MAX_TABLE_CELLS // paths[alike].max()), 1)
         for first in range(0, len(alike), n_together):
             yield topics[alike[first : first + n_together]]
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 # Topics times states held in memory at a time.
-_BATCH = 400_000
+_BLOCK_CELLS = 400_000
 # The largest product of states, documents and levels of one topic.
 MAX_WORK = 1e7
 # Topics times states up to which topics with fewer levels have the states of all levels.
@@ -103,7 +103,7 @@ def _shortfall(model: UnjudgedModel) -> Floats:
     and cubic in documents.
     """
     n, width = len(model), int(model.n_unjudged.max()) + 1
-    step = max(1, _BATCH // width**2)
+    step = max(1, _BLOCK_CELLS // width**2)
     if n > step:
         return np.concatenate([_shortfall(model.select(slice(at, at + step))) for at in range(0, n, step)])
     tied = np.zeros(n) if model.strength is None else 1 / (model.strength + 1)
@@ -216,7 +216,7 @@ def _urn_moments(model: UnjudgedModel, *, with_variance: bool) -> tuple[Floats, 
     - ``model``: topics by decreasing number of documents
     """
     n, most, n_levels = len(model), int(model.n_unjudged[0]), int(model.n_active.max())
-    step = max(1, _BATCH // len(layer(most, n_levels)))
+    step = max(1, _BLOCK_CELLS // len(layer(most, n_levels)))
     if n > step:
         batches = (model.select(slice(at, at + step)) for at in range(0, n, step))
         mean, variance = np.hstack([_urn_moments(part, with_variance=with_variance) for part in batches])
@@ -279,7 +279,7 @@ def _pair_variance(model: UnjudgedModel, mean: Floats) -> Floats:
     """
     n, n_unjudged = len(model), int(model.n_unjudged[0])
     states = _pair_states(n_unjudged)
-    step = max(1, _BATCH // len(states.both))
+    step = max(1, _BLOCK_CELLS // len(states.both))
     if n > step:
         batches = (slice(at, at + step) for at in range(0, n, step))
         return np.concatenate([_pair_variance(model.select(part), mean[part]) for part in batches])
@@ -442,7 +442,7 @@ def _increment_moments(model: UnjudgedModel, increments: Increments, *, with_var
         n_states = comb(n_unjudged + len(levels) - 1, len(levels) - 1)
         if n_states * n_unjudged * len(model.gain) > MAX_WORK:
             continue
-        n_together = max(1, _BATCH // n_states)
+        n_together = max(1, _BLOCK_CELLS // n_states)
         for start in range(0, len(alike), n_together):
             topics = alike[start : start + n_together]
             part = model.select(topics), increments.select(topics)

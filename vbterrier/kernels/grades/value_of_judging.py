@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 # Values of judging are rounded to these decimals of the total variance, so that ties survive the order of summation.
-DECIMALS = 12
+SUM_DECIMALS = 12
 # Conditional variances below this share of the prior variance are 0.
 _NEGLIGIBLE = 1e-12
 
@@ -162,7 +162,7 @@ def greedy(
     left = np.full(len(residuals), np.inf) if not len(quota) else np.asarray(quota, dtype=np.float64)
 
     def best(topic: int) -> tuple[float, int, int, float]:
-        shares = np.round(residuals[topic].value_of_judging() / total, DECIMALS)
+        shares = np.round(residuals[topic].value_of_judging() / total, SUM_DECIMALS)
         document = int(np.argmax(shares))
         share = float(shares[document]) if left[topic] > 0 else 0.0
         return -share / float(price[topic]), topic, document, share

@@ -25,8 +25,8 @@ from vbterrier.linking.kb.codes import ATTRIBUTES, checked_spellings, known_name
 from vbterrier.linking.kb.ordering import ROWS, Ordering
 from vbterrier.linking.kb.sqlite import (
     APPLICATION_ID,
-    COMPARED_AT_MOST,
     FORMAT,
+    MAX_COMPARED_NAMES,
     TABLES,
     execute_statements,
     is_external,
@@ -156,7 +156,7 @@ def _write_spellings(db: sqlite3.Connection, names: list[tuple[str, str, str]], 
 def _trigrams(db: sqlite3.Connection) -> None:
     """Build the index of trigrams if there are too many forms to compare a mention with each."""
     n_forms = db.execute("SELECT count(*) FROM form").fetchone()[0]
-    if n_forms <= COMPARED_AT_MOST:
+    if n_forms <= MAX_COMPARED_NAMES:
         return
     if fault := _trigram_fault():
         warn(

@@ -42,7 +42,7 @@ _TABLES: dict[str, dict[str, tuple[str, ...]]] = {
 }
 ATTRIBUTES = tuple(_TABLES)
 # Attributes with more distinct values that are no such codes have codes of another kind, such as states of Brazil.
-_LEAST = 0.9
+_MIN_CODE_SHARE = 0.9
 
 
 def known_names(attribute: str, values: list[str]) -> Iterator[tuple[str, str, str]]:
@@ -53,7 +53,7 @@ def known_names(attribute: str, values: list[str]) -> Iterator[tuple[str, str, s
     """
     table = _TABLES.get(attribute.lower(), {})
     codes = [value for value in values if value in table]
-    if values and len(codes) >= _LEAST * len(values):
+    if values and len(codes) >= _MIN_CODE_SHARE * len(values):
         for value in codes:
             yield from ((attribute, value, name) for name in table[value])
 

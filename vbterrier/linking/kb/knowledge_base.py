@@ -18,7 +18,7 @@ from vbterrier.errors import FileError, InputError, ParameterError, choice, exce
 from vbterrier.frames.files.source import is_there, require_regular
 from vbterrier.frames.id_spaces import id_in
 from vbterrier.frames.names import normal_forms
-from vbterrier.linking.kb.sqlite import ARTIFACT, COMPARED_AT_MOST, FACTS, IN_FOLDER, KBConnection, lexicon_path
+from vbterrier.linking.kb.sqlite import ARTIFACT, FACTS, IN_FOLDER, MAX_COMPARED_NAMES, KBConnection, lexicon_path
 from vbterrier.linking.kb.staging import text_fault
 from vbterrier.linking.links import COLUMNS, Links, positive
 
@@ -38,9 +38,9 @@ _CELLS = 2**23
 # may be read to find them.
 _N_CANDIDATES, _N_POSTINGS = 1000, 60_000
 # Mentions whose trigrams are looked up together.
-_AT_ONCE = 1000
+_BLOCK_MENTIONS = 1000
 # Tolerances for rounding errors.
-_ROUNDING, _SLACK = 1e-9, 1e-6
+_ROUNDING, _CUTOFF_TOLERANCE = 1e-9, 1e-6
 
 _MODES = ("exact", "normalised", "fuzzy")
 _COLUMNS = ("text", "mention", "alias", "entity_id", "score", "name")
@@ -51,7 +51,7 @@ JOIN entity AS e ON e.place = s.entity JOIN mention AS m ON m.place = s.mention
 WHERE k.{key} IN ({{}}) AND s.rank < {limit}
 """
 _FIELDS = ("key", "rank", "score", "alias", "entity_id", "name", "place")
-_ALL = 2**62
+_NO_LIMIT = 2**62
 
 
 class Names:
@@ -65,7 +65,7 @@ class Names:
         forms = sorted((form for form in forms if form), key=len)
         if self.has_trigrams:
             parts = list(self._trigram_matches(forms, min_similarity))
-        elif self.n_forms <= COMPARED_AT_MOST:
+        elif self.n_forms <= MAX_COMPARED_NAMES:
             parts = list(self._all(forms, min_similarity))
         else:
             fault = f"has {self.n_forms:,} names but no index of trigrams, which fuzzy look-ups need"
@@ -106,8 +106,8 @@ class Names:
                 yield _similar(same[begin : begin + step], names, np.arange(low, high), min_similarity)
 
     def _trigram_matches(self, forms: list[str], min_similarity: float) -> Iterator[pd.DataFrame]:
-        for begin in range(0, len(forms), _AT_ONCE):
-            some = forms[begin : begin + _AT_ONCE]
+        for begin in range(0, len(forms), _BLOCK_MENTIONS):
+            some = forms[begin : begin + _BLOCK_MENTIONS]
             trigrams = [_trigrams(form) for form in some]
             every = sorted(set().union(*trigrams))
             counts = dict(self.connection.batched_rows("SELECT text, n FROM trigram WHERE text IN ({})", every))
@@ -158,7 +158,7 @@ def _similar(forms: list[str], names: list[str], places: Ints, min_similarity: f
     process = module_of_extra("rapidfuzz.process", "linkers")
     indel = module_of_extra("rapidfuzz.distance", "linkers").Indel
     # With a lower threshold, because RapidFuzz can miss pairs whose similarity equals it.
-    least = max(min_similarity - _SLACK, 0.0)
+    least = max(min_similarity - _CUTOFF_TOLERANCE, 0.0)
     cells: Any = process.cdist(forms, names, scorer=indel.normalized_similarity, score_cutoff=least, dtype=np.float64)
     form, name = np.nonzero(cells >= min_similarity)
     return pd.DataFrame(
@@ -425,7 +425,7 @@ class KnowledgeBase(pt.Artifact):  # type: ignore[misc]
 
     def _senses(self, kind: str, key: str, values: Sequence[Any], limit: int | None) -> pd.DataFrame:
         """Return the entities of mentions or forms, which are given by their text or place."""
-        sql = _SENSES.format(keys=kind, senses=f"{kind}_sense", key=key, limit=_ALL if limit is None else limit)
+        sql = _SENSES.format(keys=kind, senses=f"{kind}_sense", key=key, limit=_NO_LIMIT if limit is None else limit)
         senses = pd.DataFrame(self._connection.batched_rows(sql, values), columns=list(_FIELDS), dtype=object)
         self._require_probabilities(senses["score"])
         return senses

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 # Rows that are read or written at a time.
 ROWS = 10_000
 # Rows of arrays that are processed at a time.
-_BLOCK = 100_000
+_BLOCK_ROWS = 100_000
 # With more aliases than this, a file beside the knowledge base has the names for linkers in texts.
-IN_MEMORY_AT_MOST = 100_000
+MAX_MEMORY_ALIASES = 100_000
 # The rounding error allowed in sums of priors.
 _TOLERANCE = 1e-6
 
@@ -232,7 +232,7 @@ class Ordering:
 
     def write_lexicon(self, path: Path, digest: str) -> None:
         """Write the names for linkers in texts, if there are too many to index them each time."""
-        if len(self.weight) <= IN_MEMORY_AT_MOST:
+        if len(self.weight) <= MAX_MEMORY_ALIASES:
             return
         self.db.execute("PRAGMA shrink_memory")
         release_unused()
@@ -272,7 +272,7 @@ class _Stored:
 
 def _blocks(key: AnyInts) -> Iterator[slice]:
     """Yield blocks of consecutive rows that do not separate equal keys, which are sorted."""
-    cuts = np.searchsorted(key, key[_BLOCK::_BLOCK])
+    cuts = np.searchsorted(key, key[_BLOCK_ROWS::_BLOCK_ROWS])
     for begin, end in pairwise(np.unique([0, *cuts.tolist(), len(key)]).tolist()):
         yield slice(begin, end)
 

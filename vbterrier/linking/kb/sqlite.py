@@ -26,7 +26,7 @@ MAX_LETTERS = 4096
 MAX_VALUE = 65_536
 
 # With more distinct names than this, an index of trigrams selects those to compare.
-COMPARED_AT_MOST = 250_000
+MAX_COMPARED_NAMES = 250_000
 
 # The metadata of a knowledge base as a PyTerrier artifact, and its file in the folder of one.
 ARTIFACT = {"type": "knowledge_base", "format": "vbterrier", "package_hint": "vbterrier"}
@@ -103,7 +103,7 @@ _COUNT = re.compile(r"[0-9]{1,15}")
 # Types that builders store, which exclude NULL and bytes.
 _STORED = frozenset({str, int, float})
 # Older versions of SQLite accept 999 parameters in a statement.
-_AT_ONCE = 900
+_MAX_SQL_PARAMETERS = 900
 # Enough for the upper levels of the indexes of a large file.
 _CACHE = "PRAGMA cache_size = -65536"
 _EXTERNAL = {
@@ -186,8 +186,8 @@ class KBConnection:
 
     def batched_rows(self, sql: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
         """Yield all rows of a query with one ``IN ({})``, executed in batches of values."""
-        for begin in range(0, len(values), _AT_ONCE):
-            some = values[begin : begin + _AT_ONCE]
+        for begin in range(0, len(values), _MAX_SQL_PARAMETERS):
+            some = values[begin : begin + _MAX_SQL_PARAMETERS]
             yield from self.rows(sql.format(", ".join("?" * len(some))), some)
 
     def close(self) -> None:

@@ -147,7 +147,7 @@ class UntrustedSQLite:
                 raise FileError(self.path, f"is not a file of {self.what}: {table} is not a table; store it as one")
 
 
-_BATCH = 10_000
+_BLOCK_ROWS = 10_000
 _N_COLUMNS = {"entity": 3, "alias": 6, "popularity": 2, "attribute": 5, "redirect": 3, "weight": 2}
 _OPEN = "target IN (SELECT source FROM redirect)"
 
@@ -257,7 +257,7 @@ class Staging:
     def _add(self, table: str, *row: Any) -> None:
         rows = self._rows[table]
         rows.append(row)
-        if len(rows) >= _BATCH:
+        if len(rows) >= _BLOCK_ROWS:
             self.flush()
 
     def _require(self, row: int, text: object, what: str, *of: object, most: int = MAX_LETTERS) -> None:

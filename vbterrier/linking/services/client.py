@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 
 
 _LOG = logging.getLogger(__name__)
-_MANY = 20
+_MIN_PROGRESS_TEXTS = 20
 _REPEATED = "not shown because the answer repeats the token"
-_START = b'{"key": "'
+_LINE_START = b'{"key": "'
 
 
 class AnswerCache:
@@ -107,7 +107,7 @@ class AnswerCache:
             self._answers[key] = json.dumps(answer)
         self._n_lines += len(lines)
         # Remove an incomplete line only if this class can have written it.
-        if not rest.startswith(_START[: len(rest)]):
+        if not rest.startswith(_LINE_START[: len(rest)]):
             raise _not_a_cache(path, self._n_lines + 1)
         self._whole += len(text) - len(rest)
 
@@ -302,7 +302,7 @@ class Client(ABC):
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def _ask(self, missing: list[str], texts: list[str]) -> None:
-        progress = bar(missing, self.format.service, shown=len(missing) > _MANY, unit="text")
+        progress = bar(missing, self.format.service, shown=len(missing) > _MIN_PROGRESS_TEXTS, unit="text")
         for n_done, text in enumerate(progress):
             if self._key(text) in self._answers:
                 # Another process got it in the meantime.

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 
-_WHOLE = re.compile(r"-?[0-9]{1,18}")
-_SHOWN = 60
+_WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}")
+_EXCERPT_LENGTH = 60
 
 _RESOURCE = "dbpedia.org/resource/"
 MISPLACED = ("error", "unplaced")
@@ -97,7 +97,7 @@ class Node:
         """Return a whole number of at most 18 digits, which may be given as text."""
         if isinstance(self.value, (int, str)) and not isinstance(self.value, bool):
             text = self.value if isinstance(self.value, str) else format(self.value, "d") if _small(self.value) else ""
-            if _WHOLE.fullmatch(text):
+            if _WHOLE_NUMBER.fullmatch(text):
                 return int(text)
         raise self.value_error("a whole number")
 
@@ -116,14 +116,14 @@ def _describe_value(value: Any) -> str:
     if value is None:
         return "null"
     if isinstance(value, dict):
-        keys = ", ".join(printable(key)[:_SHOWN] for key in list(value)[:8])
+        keys = ", ".join(printable(key)[:_EXCERPT_LENGTH] for key in list(value)[:8])
         return f"an object with {keys}{', ...' if len(value) > 8 else ''}" if keys else "an empty object"  # noqa: PLR2004 - fits in a line
     if isinstance(value, list):
         return f"a list of {len(value)}"
     if isinstance(value, int) and not isinstance(value, bool) and not _small(value):
         return "an integer of more than 18 digits"
-    shown = repr(value) if not isinstance(value, str) else f"'{printable(value[: _SHOWN + 1])}'"
-    return shown if len(shown) <= _SHOWN + 2 else f"{shown[:_SHOWN]}...'"
+    shown = repr(value) if not isinstance(value, str) else f"'{printable(value[: _EXCERPT_LENGTH + 1])}'"
+    return shown if len(shown) <= _EXCERPT_LENGTH + 2 else f"{shown[:_EXCERPT_LENGTH]}...'"
 
 
 def utf16_length(text: str) -> int:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _PRINTABLE_ASCII = re.compile(r"[\x21-\x7e]+")
-_CHUNK = 1 << 16
+_BLOCK_BYTES = 1 << 16
 _EXCERPT = 300
 _REMEDIES = {
     HTTPStatus.UNAUTHORIZED: "pass the service's token",
@@ -224,7 +224,7 @@ class Transport:
         if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
             target = _without_secrets(self.hide(response.headers.get("Location", "")))
             return Failure(f"{reason} to {target}; not followed: name that endpoint if you trust it", status=status)
-        body = self._body(response, _CHUNK, ends)
+        body = self._body(response, _BLOCK_BYTES, ends)
         text = "" if isinstance(body, Failure) else " ".join(body.decode("utf-8", "replace").split())
         shown = f": {self._redacted_excerpt(text)}" if text and "<" not in text else ""
         temporary = status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR
@@ -244,7 +244,7 @@ class Transport:
         n_read, n_bytes, chunks = 0, 0, []
         # Unlike read and stream, read1 returns what has arrived and does not wait for a full chunk.
         while True:
-            chunk = response.raw.read1(_CHUNK, decode_content=False)
+            chunk = response.raw.read1(_BLOCK_BYTES, decode_content=False)
             # An answer without a length seems to end where its connection was cut.
             if time.monotonic() >= ends:
                 return Failure("sent too slowly")

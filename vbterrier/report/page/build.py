@@ -51,7 +51,7 @@ _ON_TOPICS = {
 }
 _SCRIPTS = ("tables.js", "core.js", "topic.js", "pair.js", "topics.js")
 # Arguments that a plan of judgments has, too.
-_SAME = ("runs", "qrels", "labels", "on_topics", "duplicates", "system")
+_NEXT_STEP_ARGUMENTS = ("runs", "qrels", "labels", "on_topics", "duplicates", "system")
 _PACKAGES = ("numpy", "pandas", "scipy", "ir_measures", "pyterrier", "matplotlib")
 
 
@@ -277,10 +277,10 @@ def _next(numbers: ReportNumbers, call: Call | None) -> str:
     if not any(top.n_unjudged.any() for top in numbers.tops.values()):
         return ""
     if numbers.scores.model is not None:
-        return call.next("judge", "judge_next", _SAME, budget=20)
+        return call.next("judge", "judge_next", _NEXT_STEP_ARGUMENTS, budget=20)
     # Without a model, the measure of the page that has a distribution over the grades of unjudged documents.
     if numbers.bootstrapped:
-        return call.next("judge", "judge_next", _SAME, budget=20, measure=numbers.bootstrapped)
+        return call.next("judge", "judge_next", _NEXT_STEP_ARGUMENTS, budget=20, measure=numbers.bootstrapped)
     return ""
 
 

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from vbterrier.errors import printable
 from vbterrier.evaluate.comparison import corrected_over
-from vbterrier.evaluate.verdicts import FLAGGED, best_system, better, count_range_text
+from vbterrier.evaluate.verdicts import FLAG_MARK, best_system, better, count_range_text
 from vbterrier.frames.ids import column_ids
 from vbterrier.frames.notebook import interval_axis, interval_bar
 from vbterrier.frames.pictures import limits
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
     from vbterrier.unjudged.distribution import ScoreDistributions
 
 
-_DECIMALS = 4
+_DIFFERENCE_DECIMALS = 4
 _LEAST = 0.0001
 # The margin of bars, in their units, that of :func:`vbterrier.frames.notebook.interval_axis`: 4 of 120 pixels.
-EDGE = 25 / 7
+BAR_MARGIN_PERCENT = 25 / 7
 # Maximal length of an id (shortened in the middle) and of a query (at the end).
 ID, QUERY = 80, 300
-DIGITS = 5
+N_DECIMALS = 5
 # Number of bars of a distribution over 0 to 1, digits of their heights, and the level of the interval below them.
 BARS, LEVEL = 40, 0.9
-STEPS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+HEIGHT_DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 # Maximal numbers of intents listed for a topic, and of characters of a snippet, of all snippets, and of all rankings.
 MOST_INTENTS, SNIPPET, MOST_TEXT, MOST_SIGNS = 30, 160, 350_000, 1_000_000
 
@@ -73,8 +73,9 @@ def drawing(value: float, ends: list[tuple[float, float]], scale: tuple[float, f
 
     lines = "".join(f'<path d="M{x(low)} {6 + 4 * place}H{x(high)}"/>' for place, (low, high) in enumerate(ends))
     # Safe: the markup contains only numbers.
+    box = f"{-BAR_MARGIN_PERCENT:.3f} 0 {100 + 2 * BAR_MARGIN_PERCENT:.3f} 12"
     return Markup(  # noqa: S704
-        f'<svg viewBox="{-EDGE:.3f} 0 {100 + 2 * EDGE:.3f} 12" preserveAspectRatio="none" aria-hidden="true">{lines}'
+        f'<svg viewBox="{box}" preserveAspectRatio="none" aria-hidden="true">{lines}'
         f'<path class="mean" d="M{x(value)} 2V10"/></svg>'
     )
 
@@ -108,8 +109,8 @@ def _pairs(comparison: Comparison, measure: str, most: int) -> Table:
         {
             "a": printable(row["name_a"]),
             "b": printable(row["name_b"]),
-            "diff": number(row["diff"], _DECIMALS),
-            "interval": "" if pd.isna(row["low"]) else between(row["low"], row["high"], _DECIMALS),
+            "diff": number(row["diff"], _DIFFERENCE_DECIMALS),
+            "interval": "" if pd.isna(row["low"]) else between(row["low"], row["high"], _DIFFERENCE_DECIMALS),
             # Safe: the markup contains only numbers.
             "bar": ""
             if pd.isna(row["low"])
@@ -218,7 +219,7 @@ def _numbers(values: Floats) -> list[float | None]:
 
 
 def _short(value: float) -> float:
-    rounded = round(value, DIGITS)
+    rounded = round(value, N_DECIMALS)
     return int(rounded) if rounded == int(rounded) else rounded
 
 
@@ -306,8 +307,8 @@ def _shape(distribution: ScoreDistributions, topic: int) -> str:
     below = distribution.distributions[topic].cdf(np.arange(1, BARS) / BARS)
     share = np.diff(np.array([0.0, *below, 1.0]))
     # Every possible score is visible.
-    steps = np.where(share > 1e-9, np.ceil((len(STEPS) - 1) * share / share.max() - 1e-9), 0)  # noqa: PLR2004
-    return "".join(STEPS[int(step)] for step in steps)
+    steps = np.where(share > 1e-9, np.ceil((len(HEIGHT_DIGITS) - 1) * share / share.max() - 1e-9), 0)  # noqa: PLR2004
+    return "".join(HEIGHT_DIGITS[int(step)] for step in steps)
 
 
 def _intents(numbers: ReportNumbers, depth: int) -> dict[str, Any]:
@@ -352,7 +353,10 @@ def shortened_text(text: object, most: int = ID) -> str:
 
 
 _RATIO = "ratio of means"
-_ABOUT = {"topics": "other topics from the same population", "unjudged": "the unjudged documents of these topics"}
+_POPULATION_TEXTS = {
+    "topics": "other topics from the same population",
+    "unjudged": "the unjudged documents of these topics",
+}
 HIGHER, LOWER = "▲", "▼"
 
 
@@ -471,7 +475,7 @@ def _matrix_notes(numbers: ReportNumbers, frame: pd.DataFrame, flags: dict[str, 
     for method, rows in frame[frame["method"] != "none"].groupby("method", sort=False):
         one = rows.iloc[0]
         drawn = f" ({one['n_resamples']:,} resamples, seed {one['seed']})" if one["n_resamples"] else ""
-        what = _ABOUT.get(str(method).partition(" (")[0], "these topics")
+        what = _POPULATION_TEXTS.get(str(method).partition(" (")[0], "these topics")
         yield f"{level} intervals over {method} describe {what}{drawn}."
     if len(numbers.names) > 1:
         yield "The best mean of a measure is bold."
@@ -484,4 +488,4 @@ def _matrix_notes(numbers: ReportNumbers, frame: pd.DataFrame, flags: dict[str, 
         )
     # Tooltips are not visible in print and on phones.
     for name, flag in flags.items():
-        yield f"{FLAGGED} {printable(name)} {flag}: its numbers may not reflect its quality."
+        yield f"{FLAG_MARK} {printable(name)} {flag}: its numbers may not reflect its quality."

@@ -56,9 +56,9 @@ if TYPE_CHECKING:
     from vbterrier.unjudged.pool import JudgedTop, MachineLabels
 
 
-OF_LINKS = ("RelCov@20", "NonRelCov@20", "DiscRatio@20")
+LINK_MEASURES = ("RelCov@20", "NonRelCov@20", "DiscRatio@20")
 CUTOFF = 10
-_FEW = "fewer than two topics have a value, so there is no interval"
+_TOO_FEW_TOPICS_TEXT = "fewer than two topics have a value, so there is no interval"
 _WITHHELD = "intervals are withheld"
 
 
@@ -138,7 +138,7 @@ class Inputs:
         if is_named(measures):
             return distinct_measures(measures)
         if self.links is not None:
-            return measures_from(*OF_LINKS)
+            return measures_from(*LINK_MEASURES)
         has_intents = self.intents is not None
         target = None if self.qrels is None else self.target
         return measures_from(*default_measures(target, n_systems, has_intents=has_intents, subtopics=self.subtopics))
@@ -379,7 +379,9 @@ def evaluate_inputs(
     texts = dict.fromkeys(" ".join(text.split()) for text in caught)
     # Entity runs are evaluated by all measures: warnings about measures that the page does not show are dropped.
     messages = [
-        text for text in texts if not text.endswith(_FEW) or any(f"'{measure}'" in text for measure in measures)
+        text
+        for text in texts
+        if not text.endswith(_TOO_FEW_TOPICS_TEXT) or any(f"'{measure}'" in text for measure in measures)
     ]
     if parts["scores"].intervals["low"].notna().all():
         messages = [text for text in messages if _WITHHELD not in text]

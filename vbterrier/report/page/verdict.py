@@ -8,9 +8,9 @@ import numpy as np
 
 from vbterrier.errors import printable
 from vbterrier.evaluate.intent_notes import GUESSES
-from vbterrier.evaluate.unjudged_shares import APART, UNJUDGED, share_range
+from vbterrier.evaluate.unjudged_shares import SERIOUS_SHARE_DIFFERENCE, UNJUDGED, share_range
 from vbterrier.evaluate.verdicts import (
-    FLAGGED,
+    FLAG_MARK,
     NO_POWER,
     better,
     count_range_text,
@@ -153,8 +153,8 @@ def test_sentence(result: Comparison) -> str:
 
 
 # A caveat is serious above these shares.
-TAGGED, TIED, MISSING = 0.5, 0.05, 0.1
-_SHOWN = 5
+MIN_TAGGED_SHARE, TIED, MISSING = 0.5, 0.05, 0.1
+_MAX_NAMED = 5
 
 
 def caveats(numbers: ReportNumbers) -> list[Caveat]:
@@ -198,7 +198,7 @@ def _missing(numbers: ReportNumbers) -> Iterator[Caveat]:
     for name, n_qids, n_missing in row_tuples(numbers.scores.missing, "name", "n_qids", "n_missing"):
         if n_missing:
             text = (
-                f"{printable(name)}{FLAGGED * (str(name) in flagged)} returned nothing for {n_missing} of {n_qids} "
+                f"{printable(name)}{FLAG_MARK * (str(name) in flagged)} returned nothing for {n_missing} of {n_qids} "
                 "topics, which score as empty rankings."
             )
             serious = n_missing > MISSING * n_qids
@@ -217,7 +217,7 @@ def _unjudged_caveats(numbers: ReportNumbers) -> Iterator[Caveat]:
         return
     of_all = " of all systems" * (len(shares) > 1)
     statement = f"Of {where}, {span} are unjudged." if "(" in span else f"{span} of {where}{of_all} are unjudged."
-    apart = shares[high] - shares[low] > APART
+    apart = shares[high] - shares[low] > SERIOUS_SHARE_DIFFERENCE
     if apart:
         statement += f" Measures that treat unjudged documents as non-relevant favour {printable(low)}"
         statement += f"; prefer {numbers.bootstrapped}." if numbers.distributions else "."
@@ -250,7 +250,7 @@ def _tagging(numbers: ReportNumbers) -> Iterator[Caveat]:
     oracle = next(iter(numbers.covered.values())).oracle
     if not np.isnan(oracle):
         text += f" The best possible ranking under the same tags has an expected success of {oracle:.3f}."
-    yield Caveat("Tags", text, tagged[low] < TAGGED or many)
+    yield Caveat("Tags", text, tagged[low] < MIN_TAGGED_SHARE or many)
 
 
 def _reach(numbers: ReportNumbers) -> Iterator[Caveat]:
@@ -288,7 +288,7 @@ def _influential(numbers: ReportNumbers) -> Iterator[Caveat]:
             yield Caveat("Influential topics", text, serious=False)
         return
     without = (
-        f"Without {len(topics)} of {len(wide)} topics ({name_list(wide.index[topics], _SHOWN)}), the mean {measure}"
+        f"Without {len(topics)} of {len(wide)} topics ({name_list(wide.index[topics], _MAX_NAMED)}), the mean {measure}"
     )
     text = f"{without} of {printable(a)} would not be {where} that of {printable(b)}."
     pairs = numbers.comparison.pairs

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 # Diameters in points of the mark of the largest bin, and of the smallest visible mark.
-_LARGEST, _LEAST = 9.0, 2.4
+_MAX_MARK_POINTS, _MIN_MARK_POINTS = 9.0, 2.4
 _TICKS = (0, 0.2, 0.4, 0.6, 0.8, 1)
 # Inches between the bars of estimators at one level, if levels are far enough apart.
-_APART = 0.05
+_BAR_DISTANCE_INCHES = 0.05
 _SHARES = ("level", "covered", "covered_low", "covered_high")
 
 
@@ -111,7 +111,7 @@ def _draw_calibration(ax: Any, part: pd.DataFrame, place: int, largest: int) -> 
     ordered = part.sort_values("predicted", kind="stable")
     x, y = ordered["predicted"].to_numpy(), ordered["observed"].to_numpy()
     ax.plot(x, y, color=colour, linewidth=1.0, zorder=2)
-    area = np.maximum(_LARGEST**2 * ordered["n"].to_numpy() / largest, _LEAST**2)
+    area = np.maximum(_MAX_MARK_POINTS**2 * ordered["n"].to_numpy() / largest, _MIN_MARK_POINTS**2)
     ax.scatter(x, y, s=area, color=colour, marker=marker, linewidths=0, zorder=3)
     return Line2D([], [], color=colour, marker=marker, markersize=4)
 
@@ -159,7 +159,7 @@ def interval_coverage(
         inch = (limits[1] - limits[0]) / space
         gaps = np.diff(np.unique(frame["level"]))
         # Bars of one level are closer to each other than to those of the next.
-        step = float(min(_APART * inch, 0.7 * gaps.min(initial=100.0) / len(parts)))
+        step = float(min(_BAR_DISTANCE_INCHES * inch, 0.7 * gaps.min(initial=100.0) / len(parts)))
         places = (np.arange(len(parts)) - (len(parts) - 1) / 2) * step
         handles = []
         for place, (_, part) in enumerate(parts):

@@ -72,7 +72,7 @@ def curve(
             drawn.axhline(0, color=style.INK, linewidth=0.6, zorder=1)
         elements.draw(drawn, points, measures, coloured)
         places = np.unique(points["at"])
-        if x == "k" and places[-1] > elements.WIDE * places[0]:
+        if x == "k" and places[-1] > elements.MIN_LOG_RATIO * places[0]:
             drawn.set_xscale("log")
             drawn.minorticks_off()
         elements.tick_places(drawn, places)
@@ -220,13 +220,13 @@ def sensitivity(
             drawn.axhline(0, color=style.INK, linewidth=0.6, zorder=1)
         drawn.set_xlim(places["at"].iloc[0] - 0.6, places["at"].iloc[-1] + 0.6)
         texts = [f"{setting:g}" for setting in places["setting"]]
-        drawn.set_xticks(places["at"], texts, rotation=90, fontsize=style.SMALL)
+        drawn.set_xticks(places["at"], texts, rotation=90, fontsize=style.SMALL_TEXT_POINTS)
         # Names of the blocks, below the settings, also where both have the same position.
         drawn.xaxis.remove_overlapping_locs = False
         parameters = places.drop_duplicates("block")["parameter"].tolist()
         letters = [SETTINGS.get(name, (name, ""))[0] for name in parameters]
         drawn.set_xticks(ends.mean(axis=1), letters, minor=True)
-        below = 72 * max(style.text_width(text, style.SMALL) for text in texts) + 6
+        below = 72 * max(style.text_width(text, style.SMALL_TEXT_POINTS) for text in texts) + 6
         drawn.tick_params(axis="x", which="minor", length=0, pad=below, labelsize=style.SIZE, labelcolor=style.INK)
         names, data = captions.short(lines)
         drawn.set_ylabel(style.fitted_text(names[0] if len(names) == 1 else "score", 1.6))

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 # The largest number of rows of a figure.
-_MOST = 120
+_MAX_ROWS = 120
 _FLAGGED = "†"
 # Smaller p-values are written as "< .001".
-_LEAST = 0.0005
+_MIN_PRINTED_P = 0.0005
 # Orange, white and blue of the palette, which colour-blind readers can distinguish.
 _SHADES = (style.COLOURS[1], "#f3b48a", "#ffffff", "#8abadb", style.COLOURS[0])
 
@@ -68,9 +68,9 @@ def differences(
     """
     frame = _in_one_direction(captions.only(_flagged_pairs(pairs), "measure", measure, "pairs"), baseline)
     rows = frame.drop_duplicates("pair")
-    if len(rows) > _MOST:
+    if len(rows) > _MAX_ROWS:
         raise ParameterError(
-            f"{len(rows)} pairs are too many for one figure (at most {_MOST}); choose one system with baseline="
+            f"{len(rows)} pairs are too many for one figure (at most {_MAX_ROWS}); choose one system with baseline="
         )
     if sort and len(rows):
         first = rows["diff"].where(rows["measure"] == rows["measure"].iloc[0], -np.inf)
@@ -87,7 +87,7 @@ def differences(
         space = across - taken - 0.15
         if len(parts) == 1:
             p = frame.set_index("pair")["p_adjusted"].loc[rows["pair"]]
-            texts = ["" if np.isnan(one) else "< .001" if one < _LEAST else f"{one:.3f}" for one in p]
+            texts = ["" if np.isnan(one) else "< .001" if one < _MIN_PRINTED_P else f"{one:.3f}" for one in p]
             space -= elements.beside_rows(drawn, texts, "adj. p")
         drawn.axvline(0, color=style.INK, linewidth=0.6, zorder=1)
         drawn.hlines(range(n), 0, 1, transform=drawn.get_yaxis_transform(), color=style.RULE, lw=0.5, zorder=0)
@@ -274,8 +274,12 @@ def _matrix(pairs: Any) -> tuple[list[str], Floats]:
 
 def _percents(ax: Any, prob: Floats, size: tuple[float, float]) -> None:
     """Print percents in cells of this width and height in inches, if they fit."""
-    fits = min(style.SMALL, 0.8 * 72 * size[1], style.SMALL * 0.85 * size[0] / style.text_width("100", style.SMALL))
-    if fits < style.TINY:
+    fits = min(
+        style.SMALL_TEXT_POINTS,
+        0.8 * 72 * size[1],
+        style.SMALL_TEXT_POINTS * 0.85 * size[0] / style.text_width("100", style.SMALL_TEXT_POINTS),
+    )
+    if fits < style.MIN_TEXT_POINTS:
         return
     for row, column in np.argwhere(~np.isnan(prob)):
         share = prob[row, column]

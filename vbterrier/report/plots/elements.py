@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 # From this ratio of the largest to the smallest value on, an axis may be logarithmic.
-WIDE = 30
+MIN_LOG_RATIO = 30
 # The largest number of markers on a line.
 _MARKS = 12
 # Inches that an axis loses to its tick labels.
@@ -29,7 +29,7 @@ BESIDE = 0.55
 # Sizes grow by factors if the last gap is this many times the first.
 _GROWS = 5
 # Up to this many sizes, ticks are at sizes, not at round numbers.
-_FEW = 12
+_MAX_LABELLED_SIZES = 12
 # Inches for a tick of the axis of sizes.
 _TICK = 0.45
 
@@ -110,14 +110,16 @@ def band_checks(frame: pd.DataFrame, value: str, keys: Sequence[str]) -> list[tu
 def beside_rows(ax: Any, texts: Sequence[str], head: str) -> float:
     """Print texts right of the named rows, under a heading, in small type; returns their width."""
     named = [int(place) for place in ax.get_yticks()]
-    size = min(style.SMALL, ax.get_yticklabels()[0].get_fontsize())
+    size = min(style.SMALL_TEXT_POINTS, ax.get_yticklabels()[0].get_fontsize())
     shown = [texts[place] for place in named]
     taken = max(style.text_width(text, size) for text in shown) + 0.06
     look = {"color": style.INK, "ha": "right", "annotation_clip": False, "textcoords": "offset points"}
     for place, text in zip(named, shown, strict=True):
         at = {"xy": (1, place), "xycoords": ax.get_yaxis_transform(), "xytext": (72 * taken, 0)}
         ax.annotate(text, **at, **look, va="center_baseline", fontsize=size)
-    ax.annotate(head, (1, 1), xycoords="axes fraction", xytext=(72 * taken, 2), **look, fontsize=style.SMALL)
+    ax.annotate(
+        head, (1, 1), xycoords="axes fraction", xytext=(72 * taken, 2), **look, fontsize=style.SMALL_TEXT_POINTS
+    )
     return taken
 
 
@@ -258,7 +260,7 @@ def size_axis(ax: Any, sizes: pd.Series[int], *, grows: bool) -> None:
         powers = 10 ** np.arange(np.floor(np.log10(places[0])), np.ceil(np.log10(places[-1])) + 1)
         numbers = np.outer(powers, [1, 2, 5]).ravel()
         rounded = numbers[(numbers >= places[0]) & (numbers <= places[-1])].astype(np.int64)
-        tick_places(ax, rounded if len(places) > _FEW and len(rounded) > 1 else places)
+        tick_places(ax, rounded if len(places) > _MAX_LABELLED_SIZES and len(rounded) > 1 else places)
     elif len(places) == 1:
         tick_places(ax, places)
     else:
@@ -271,4 +273,4 @@ def grow(sizes: pd.Series[int]) -> bool:
     """Return True if sizes grow by factors."""
     places = np.unique(sizes)
     gaps = np.diff(places)
-    return len(gaps) > 1 and bool(places[-1] > WIDE * places[0] and gaps[-1] >= _GROWS * gaps[0])
+    return len(gaps) > 1 and bool(places[-1] > MIN_LOG_RATIO * places[0] and gaps[-1] >= _GROWS * gaps[0])

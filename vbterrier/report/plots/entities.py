@@ -25,7 +25,7 @@ DECIMALS = 9
 # With a larger ratio of maximum to minimum, the axis is logarithmic.
 _WIDE = 5
 # Minimal number of runs for a correlation.
-_FEW = 4
+_MIN_RUNS = 4
 
 
 def run_means(values: Any, x: str, y: str) -> tuple[pd.DataFrame, int, int]:
@@ -233,7 +233,7 @@ def _draw_regression_line(ax: Any, runs: pd.DataFrame) -> str:
     from scipy import stats
 
     finite = runs[runs["finite"]]
-    if len(finite) < _FEW or finite["x"].std() < 10.0**-DECIMALS:
+    if len(finite) < _MIN_RUNS or finite["x"].std() < 10.0**-DECIMALS:
         return "no line: too few runs with different values"
     line = stats.linregress(finite["x"], finite["y"])
     ends = np.array([finite["x"].min(), finite["x"].max()])
@@ -295,7 +295,7 @@ def _draw(ax: Any, part: pd.DataFrame, place: int | None, n_runs: int) -> Any:
 def _correlation_text(runs: pd.DataFrame, x: str, y: str) -> str:
     """Pearson's r over runs, with its interval."""
     is_ratio = x.startswith("DiscRatio") or y.startswith("DiscRatio")
-    if len(runs) < _FEW or is_ratio or (runs[["x", "y"]].std() < 10.0**-DECIMALS).any():
+    if len(runs) < _MIN_RUNS or is_ratio or (runs[["x", "y"]].std() < 10.0**-DECIMALS).any():
         return ""
     r = float(runs["x"].corr(runs["y"]))
     low, high = pearson_interval(r, len(runs))

@@ -44,7 +44,7 @@ _SETTINGS = {"k": "first {} entities", "alpha": "α {}", "tau": "τ {}", "rel": 
 # Fraction of its row that the highest bar fills.
 _FILLED = 0.86
 # Minimal width of a bar in inches.
-_BAR = 0.07
+_MIN_BAR_INCHES = 0.07
 
 
 def coverage_by_k(
@@ -253,7 +253,7 @@ def oer_distributions(
         space = across - taken - 0.15 - beside_rows(drawn, beside, "signal / bait")
         # An edge is at 0, so that no bar mixes signs.
         least, most = float(defined["oer"].min()), float(defined["oer"].max())
-        step = step or round_up(max(most - least, 0.1) * _BAR / max(space, _BAR))
+        step = step or round_up(max(most - least, 0.1) * _MIN_BAR_INCHES / max(space, _MIN_BAR_INCHES))
         edges = step * np.arange(int(np.floor(least / step)), int(np.floor(most / step)) + 2)
         _draw(drawn, defined, names, edges)
         drawn.set_ylim(n - 1 + 0.5, -0.5)

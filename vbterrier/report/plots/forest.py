@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # Up to this many points, marks are large and bars dark.
 _SPARSE = 60
 # Marks: each colour of the palette with two of its markers.
-_MOST = 2 * len(style.COLOURS)
+_MAX_SERIES = 2 * len(style.COLOURS)
 
 
 def forest(
@@ -65,11 +65,11 @@ def forest(
     frame = captions.only(captions.valid_intervals(intervals), "measure", measure, "intervals")
     frame = captions.only(frame, "method", method, "intervals")
     series = [part for _, part in frame.groupby(["measure", "method"], sort=False)]
-    if len(series) > _MOST:
+    if len(series) > _MAX_SERIES:
         measures, methods = (list(frame[column].unique()) for column in ("measure", "method"))
         raise ParameterError(
             f"{len(series)} pairs of measures ({examples(measures, 8)}) and methods ({examples(methods)}) are too many "
-            f"for one figure; choose at most {_MOST} with measure= and method=, or draw panels with ax="
+            f"for one figure; choose at most {_MAX_SERIES} with measure= and method=, or draw panels with ax="
         )
     names = list(frame["name"].unique())
     if sort and series:

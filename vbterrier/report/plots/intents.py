@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 ORDERS = {"least": "lowest ES@{k} first", "most": "highest ES@{k} first", "given": "in the order given"}
 # White to the palette's blue: lightness shows the probability.
-_PALE, _FULL = "#eef4f9", style.COLOURS[0]
+_PALE, _FULL_COLOUR = "#eef4f9", style.COLOURS[0]
 # Minimal size of a cell, in inches, for a legible rank.
 _LEGIBLE = 0.115
 # Diameter of the largest ring in points.
 _RING = 10.0
 # Smaller hidden probabilities are not mentioned.
-_TRIFLE = 5e-4
+_MIN_HIDDEN_PROBABILITY = 5e-4
 
 
 def coverage_map(
@@ -115,7 +115,9 @@ def coverage_map(
         hidden = 1 - float(np.nansum(prob, axis=1).min())
         ring = f"ring: covered by the first {cutoff} documents; number: rank of the first document of the intent"
         means = f"ES@{cutoff} {mean}{success.mean():.3f} over all n = {len(success):,}"
-        more = f"hidden intents: up to {100 * hidden:.0f}% of the probability" if hidden > _TRIFLE else ""
+        more = (
+            f"hidden intents: up to {100 * hidden:.0f}% of the probability" if hidden > _MIN_HIDDEN_PROBABILITY else ""
+        )
         style.caption(drawn, ring, means, more)
     return drawn
 
@@ -157,7 +159,7 @@ def _draw(ax: Any, prob: Floats, rank: Floats, cutoff: int, size: tuple[float, f
 
     n_rows, n_columns = prob.shape
     edges, most = (np.arange(n_columns + 1) + 0.5, np.arange(n_rows + 1) - 0.5), float(np.nanmax(prob))
-    shades = LinearSegmentedColormap.from_list("probability", [_PALE, _FULL])
+    shades = LinearSegmentedColormap.from_list("probability", [_PALE, _FULL_COLOUR])
     look = {"cmap": shades, "vmin": 0.0, "vmax": most, "edgecolors": "white", "linewidth": 0.5, "zorder": 0}
     cells = ax.pcolormesh(*edges, np.ma.masked_invalid(prob), **look)
     y, x = np.nonzero(rank <= cutoff)
@@ -169,7 +171,10 @@ def _draw(ax: Any, prob: Floats, rank: Floats, cutoff: int, size: tuple[float, f
             inside = bool(rank[row, column] <= cutoff)
             colour = "white" if dark[row, column] and not inside else style.INK
             text, space = f"{rank[row, column]:.0f}", 0.75 * ring / 72 if inside else size[0]
-            fontsize = min(style.SMALL, style.SMALL * space / style.text_width(text, style.SMALL))
+            fontsize = min(
+                style.SMALL_TEXT_POINTS,
+                style.SMALL_TEXT_POINTS * space / style.text_width(text, style.SMALL_TEXT_POINTS),
+            )
             look = {"ha": "center", "va": "center_baseline", "color": colour, "zorder": 3}
             ax.text(column + 1, row, text, fontsize=fontsize, **look)
     ax.set_xlim(0.5, n_columns + 0.5)
@@ -183,8 +188,8 @@ def _draw(ax: Any, prob: Floats, rank: Floats, cutoff: int, size: tuple[float, f
     bar = ax.figure.colorbar(cells, cax=beside)
     bar.outline.set_visible(False)
     bar.locator = MaxNLocator(nbins=int(np.clip(n_rows * size[1] / 0.25, 1, 4)))
-    beside.tick_params(labelsize=style.SMALL, width=0.5, length=2, color=style.INK, labelcolor=style.INK)
-    bar.set_label("probability", fontsize=style.SMALL, color=style.INK)
+    beside.tick_params(labelsize=style.SMALL_TEXT_POINTS, width=0.5, length=2, color=style.INK, labelcolor=style.INK)
+    bar.set_label("probability", fontsize=style.SMALL_TEXT_POINTS, color=style.INK)
 
 
 def _beside(ax: Any, _inset: Any, _renderer: Any) -> Any:

@@ -264,8 +264,8 @@ def _numbers(ax: Any, middle: Floats, shares: Floats, size: tuple[float, float],
     """Print percents in bars that are large enough; ``size``: inches for one percent and for a row."""
     from matplotlib.colors import to_rgb
 
-    fits = min(style.SMALL, 0.6 * 72 * size[1])
-    if fits < style.TINY:
+    fits = min(style.SMALL_TEXT_POINTS, 0.6 * 72 * size[1])
+    if fits < style.MIN_TEXT_POINTS:
         return
     # Black or white, whichever has more contrast to the colour: luma.
     ink = "black" if np.dot(to_rgb(colour), (0.299, 0.587, 0.114)) > 0.45 else "white"  # noqa: PLR2004

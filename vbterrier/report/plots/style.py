@@ -30,13 +30,13 @@ FILLS = ("#0072B2", "#E69F00", "#D55E00", "#56B4E9", "#009E73", "#000000", "#CC7
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES = ("-", (0, (4, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)), (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1)))
 INK, MUTED, RULE = "#222222", "#9a9a9a", "#e4e4e4"
-SIZE, SMALL, TINY = 7.0, 6.0, 4.5
+SIZE, SMALL_TEXT_POINTS, MIN_TEXT_POINTS = 7.0, 6.0, 4.5
 # Dots per inch of new figures: text of 6 points has 12 pixels on the screen of a notebook.
 DPI = 150
 # Line breaks are not allowed within these parts: a number does not begin a line.
 _UNBROKEN = re.compile(r"\S+ = \S+|seed \S+|\S+")
 # Longer texts are cut before they are measured: no width has space for more characters.
-_LONGEST = 400
+_MAX_MEASURED_LENGTH = 400
 SAVING = {"svg.fonttype": "none", "pdf.fonttype": 42, "ps.fonttype": 42}
 # Padding around a figure in inches.
 _PAD = 0.03
@@ -144,7 +144,7 @@ def fitted_text(text: object, width: float, size: float = SIZE) -> str:
 def shortened_text(text: object, width: float, size: float = SIZE) -> str:
     """Shorten text like :func:`fitted_text`, without escaping it."""
     shown = printable(text)
-    shown = _shorten_middle(shown, _LONGEST) if len(shown) > _LONGEST else shown
+    shown = _shorten_middle(shown, _MAX_MEASURED_LENGTH) if len(shown) > _MAX_MEASURED_LENGTH else shown
     if text_width(shown, size) <= width:
         return shown
     return _widest(lambda kept: _shorten_middle(shown, kept), len(shown) - 1, width, size)
@@ -177,7 +177,7 @@ def _n_shared(names: Sequence[str]) -> int:
 
 def _ending(text: str, start: int, width: float, size: float) -> str:
     """Text from a position on, shortened at the end."""
-    rest, before = text[start : start + _LONGEST], "…" * (start > 0)
+    rest, before = text[start : start + _MAX_MEASURED_LENGTH], "…" * (start > 0)
     if start + len(rest) == len(text) and text_width(before + rest, size) <= width:
         return before + rest
     return _widest(lambda kept: f"{before}{rest[:kept]}…", len(rest), width, size)
@@ -206,9 +206,9 @@ def wrapped_lines(text: str, width: float, size: float) -> str:
 
 def caption(ax: Any, *sentences: str) -> Any:
     """Print a caption in small type under the axes."""
-    text = wrapped_lines("; ".join(filter(None, sentences)), _HINTED * (cell(ax)[0] - 0.12), SMALL)
+    text = wrapped_lines("; ".join(filter(None, sentences)), _HINTED * (cell(ax)[0] - 0.12), SMALL_TEXT_POINTS)
     place = {"xy": (0, 0), "xycoords": partial(_outline, ax), "xytext": (0, -3), "textcoords": "offset points"}
-    return ax.annotate(text, **place, ha="left", va="top", fontsize=SMALL, color=INK, annotation_clip=False)
+    return ax.annotate(text, **place, ha="left", va="top", fontsize=SMALL_TEXT_POINTS, color=INK, annotation_clip=False)
 
 
 def _outline(ax: Any, renderer: Any = None) -> Any:
@@ -239,8 +239,8 @@ def row_labels(ax: Any, names: Sequence[object], height: float, space: float) ->
 
     If rows are lower than the smallest type, every second or third is named.
     """
-    size = min(SIZE, max(TINY, 0.92 * 72 * height))
-    step = max(1, math.ceil(round(TINY / (72 * height), 6)))
+    size = min(SIZE, max(MIN_TEXT_POINTS, 0.92 * 72 * height))
+    step = max(1, math.ceil(round(MIN_TEXT_POINTS / (72 * height), 6)))
     rows = range(0, len(names), step)
     texts = [safe(text) for text in distinct([names[row] for row in rows], space, size)]
     ax.set_yticks(list(rows), texts, fontsize=size, color=INK)

@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
 
 # Width of a bar in inches: narrower bars are not visible.
-_BAR = 0.022
+_MIN_BAR_INCHES = 0.022
 # Distances in rows: of bars above the line of mean and interval, of marks below it; then their maxima in inches.
-_BASE, _BELOW, _FILLED = 0.17, 0.23, 0.86
-_NEAR, _HANG = 0.06, 0.09
+_MAX_BASE_ROWS, _BELOW, _FILLED = 0.17, 0.23, 0.86
+_MAX_BASE_INCHES, _HANG = 0.06, 0.09
 _PALE = "#9ecae1"
 # Lines between two limits.
 _THIN = {"color": style.INK, "linewidth": 0.5, "marker": "|"}
@@ -181,8 +181,8 @@ def _bars(ax: Any, distributions: list[ScoreDistribution], rows: pd.DataFrame, s
     unknown = np.flatnonzero(~rows["certain"])
     if not len(unknown):
         return ""
-    step = round_up(span * _BAR / size[0]) if span else 0.01
-    near = min(_BASE, _NEAR / size[1])
+    step = round_up(span * _MIN_BAR_INCHES / size[0]) if span else 0.01
+    near = min(_MAX_BASE_ROWS, _MAX_BASE_INCHES / size[1])
     tall = _FILLED - near - _below(size[1])
     # If all probability is on one score, that score is the middle of a bar.
     edges = least + step * np.arange(-0.5, span / step + 1)
