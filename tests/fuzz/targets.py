@@ -230,7 +230,7 @@ def base():
         {"id": "E1", "label": "Michael Jordan", "aliases": [["MJ", 0.75], "Jordan"], "attributes": {"born": 1963}},
         {"id": "E2", "label": "Jordan", "aliases": [["MJ", 0.25]], "redirects": ["R1"]},
     ]
-    with patch("vbterrier.linking.kb.building.COMPARED_AT_MOST", 2):
+    with patch("vbterrier.linking.kb.building.MAX_COMPARED_NAMES", 2):
         # Build an index of trigrams, as for a large knowledge base.
         vbterrier.linking.build_kb(folder / "base.kb", people, id_space="people", progress=False).close()
     run = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2"], "score": [2.0, 1.0], "rank": [0, 1], "name": "x"})
