@@ -66,6 +66,7 @@ def output(root, *words):
     return done.returncode, done.stdout, done.stderr
 
 
+@pytest.mark.slow
 def test_optional_packages_are_deleted(core):
     for name in OPTIONAL:
         code, _, text = output(core, "-c", f"import vbterrier.{name}")

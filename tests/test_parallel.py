@@ -88,6 +88,7 @@ def test_workers_start_when_they_save_more_time_than_they_need_to_start(monkeypa
     assert list(parallel.Workers(2).shared_out(math.isqrt, many, operator.neg)) == [-item for item in many]
 
 
+@pytest.mark.slow
 def test_an_error_of_another_process_ends_the_work_of_this_one(monkeypatch):
     monkeypatch.setattr(parallel, "STARTUP_SECONDS", -1)
     list(in_processes(math.isqrt, [1], 1))
@@ -192,6 +193,7 @@ def test_a_full_temporary_folder_is_one_error(monkeypatch, tmp_path):
         assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_errors_that_cannot_be_sent_back_keep_their_text():
     """The process that raises one was taken for dead, four times, for want of memory."""
     with pytest.raises(VBTerrierError, match=r"^QuotaError: no more requests today$"):

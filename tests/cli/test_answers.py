@@ -344,6 +344,7 @@ def test_a_measure_among_the_runs_is_named(refused, folder, monkeypatch):
     refused(["score", "dense.run", "-q", "qrels.txt", "-m", "nDCG@10", "none.run"], 1, "none.run: no such file")
 
 
+@pytest.mark.slow
 def test_the_first_lines_of_a_decision_fit_the_terminal_with_its_mark(run, monkeypatch):
     for columns in range(60, 80):
         monkeypatch.setenv("COLUMNS", str(columns))

@@ -142,7 +142,8 @@ def test_an_audit_is_written_as_a_table_and_as_a_page_that_loads_nothing(command
 
 
 def test_the_calibration_is_drawn_below_its_table(of_two_judges):
-    page, bins = of_two_judges().page(), of_two_judges().calibration
+    result = of_two_judges()
+    page, bins = result.page(), result.calibration
     _, _, drawn = page.partition("<caption>Calibration")[2].partition("</table>")
     drawn = drawn.partition("</section>")[0]
     circles = re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)" r="([\d.]+)"', drawn)

@@ -140,7 +140,7 @@ def test_flipped_labels_of_entities_change_no_score_of_their_topics(name):
     assert not np.array_equal(others[0]["score"], others[1]["score"])
 
 
-@pytest.mark.parametrize("name", ["selector", "reranker duet", slow("reranker of selected entities")])
+@pytest.mark.parametrize("name", ["selector", slow("reranker duet"), slow("reranker of selected entities")])
 def test_the_method_of_a_stage_is_the_function(name):
     inputs = data()
     stage = PIPELINES[name]()

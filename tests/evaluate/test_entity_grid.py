@@ -239,6 +239,7 @@ def test_every_text_is_embedded_once_by_a_function_that_workers_cannot_import(wo
     pd.testing.assert_frame_equal(once.values, grid_of(world, grid).values)
 
 
+@pytest.mark.slow
 def test_results_resume_and_do_not_depend_on_processes(world, tmp_path):
     grid = {"consensus": {"min_documents": [1, 2]}, "chance": {"seed": 4}}
     path = tmp_path / "grid"

@@ -150,6 +150,7 @@ def test_addresses_that_are_none_leave_no_traceback(address, qrels, runs, capfd)
     assert capfd.readouterr().err == ""
 
 
+@pytest.mark.slow
 def test_files_that_a_worker_does_not_see_are_missed_on_the_worker(client, qrels, tmp_path, monkeypatch):
     # Workers of this machine read large files alone.
     monkeypatch.setattr(distribution, "MAX_LOCAL_BYTES", -1)
@@ -175,6 +176,7 @@ def test_a_scheduler_that_dies_is_one_error_of_one_line(qrels, runs, tmp_path, c
     assert "Traceback" not in capfd.readouterr().err
 
 
+@pytest.mark.slow
 def test_work_that_cannot_be_sent_to_a_cluster_or_back_is_named(client):
     lock = threading.Lock()
     for function, items in ((lambda _: lock, [1, 2]), (len, [lock, lock])):

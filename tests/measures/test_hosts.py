@@ -118,8 +118,8 @@ def strings():
 @pytest.mark.parametrize(
     "options",
     [
-        {"batch_size": 1},
-        at_night({"batch_size": 7}),
+        at_night({"batch_size": 1}),
+        {"batch_size": 7},
         at_night({"plan": "tree", "verbose": False}),
         {"plan": "tree", "verbose": False, "batch_size": 7},
         {"validate": "error"},

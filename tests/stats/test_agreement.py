@@ -18,6 +18,7 @@ from vbterrier.stats.agreement import (
     rank_correlations,
     share_interval,
     tau_ap,
+    tau_b,
 )
 
 scores = st.lists(st.tuples(st.sampled_from([0.0, 0.25, 0.5, 1.0]), st.sampled_from([0.0, 0.3, 0.5, 0.9])), min_size=2)
@@ -90,6 +91,14 @@ def test_correlations_count_pairs_and_ranks(pairs):
     ranks = [[np.sum(x < v) + (np.sum(x == v) - 1) / 2 for v in x] for x in (truth, estimate)]
     assert correlations.rho == pytest.approx(np.corrcoef(*ranks)[0, 1])
     assert correlations.tau_ap == pytest.approx(tau_ap(truth, estimate))
+
+
+@pytest.mark.parametrize("n", [2, 3, 9])
+def test_draws_at_once_have_the_correlations_of_each(n):
+    truth, estimate = np.random.default_rng(n).integers(0, 4, (2, 5, 8, n)) / 4
+    for statistic in (tau_b, tau_ap, rank_biased_overlap):
+        each = [[statistic(*pair) for pair in zip(*rows, strict=True)] for rows in zip(truth, estimate, strict=True)]
+        np.testing.assert_allclose(statistic(truth, estimate), each, rtol=1e-14)
 
 
 def test_sums_in_another_order_are_ties():

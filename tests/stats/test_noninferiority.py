@@ -262,6 +262,7 @@ def test_samples_of_nearly_equal_weights_pass():
     assert limits(criteria, d, SampledQueries(weight, unsampled=heavy)).decisions(criteria).count(PASS) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("worst", [None, 0.5])
 @pytest.mark.parametrize("away", [(0.0,) * 4, (0.02, 0.03, 0.01, 0.02)])
 def test_decisions_of_sequences_are_those_of_their_limits(worst, away):

@@ -236,6 +236,7 @@ def planted(rng, n_systems, n_topics, spread):
     return true, true + hard + effect * rng.choice([0.5, 1.0, 1.8], (n_topics, 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_topics", "spread"), [(25, 0.08), (50, 0.02)])
 def test_intervals_cover_the_rank_of_each_system_and_no_pair_is_in_the_wrong_order(n_topics, spread):
     n, covered, ordered, widths = 150, 0, 0, []

@@ -15,7 +15,8 @@ from vbterrier.evaluate.inputs import evaluation_target, input_table, require_sc
 from vbterrier.evaluate.ranking import equal_tails
 from vbterrier.frames.contracts import is_frame, pandas_frame
 from vbterrier.frames.files.reading import read_qrels
-from vbterrier.stats.agreement import rank_biased_overlap, rank_correlations
+from vbterrier.kernels.resample import BLOCK_CELLS
+from vbterrier.stats.agreement import rank_biased_overlap, tau_ap, tau_b
 from vbterrier.unjudged.joint import ScoresOnTopics
 
 if TYPE_CHECKING:
@@ -59,8 +60,11 @@ def judge_correlations(
                 other, drawn = drawn_scores(labelled, names, source, n_draws, seed, judge)
             else:
                 other, drawn = fixed, np.broadcast_to(fixed[:, None], draws.shape)
-            values = np.array(_correlations(means, other))
-            correlations = np.array([_correlations(*pair) for pair in zip(draws.T, drawn.T, strict=True)])
+            values = _correlations(means, other)
+            # The pairs of systems of so many draws are held at once.
+            step = max(1, BLOCK_CELLS // len(names) ** 2)
+            blocks = [slice(at, at + step) for at in range(0, draws.shape[1], step)]
+            correlations = np.concatenate([_correlations(draws[:, block].T, drawn[:, block].T) for block in blocks])
             # Resamples of a sample have lower correlations than samples: their mean becomes the value.
             low, high = equal_tails(correlations.T, level) - correlations.mean(axis=0) + values
             for statistic, *ends in zip(
@@ -81,9 +85,12 @@ def _on_topics(each: Collection, labelled: Collection) -> Collection:
     return replace(each, scores=part)
 
 
-def _correlations(truth: Floats, estimate: Floats) -> tuple[float, float, float]:
-    correlation = rank_correlations(truth, estimate)
-    return correlation.tau, correlation.tau_ap, rank_biased_overlap(truth, estimate)
+def _correlations(truth: Floats, estimate: Floats) -> Floats:
+    """The statistics of scorings, shape (..., n) to shape (..., 3); ties are those of ``rank_correlations``."""
+    rounded = np.round(truth, 9), np.round(estimate, 9)
+    tau = tau_b(*rounded)
+    by_rank = np.where(np.isnan(tau), np.nan, tau_ap(*rounded)) if truth.shape[-1] > 1 else np.full_like(tau, np.nan)
+    return np.stack([tau, by_rank, rank_biased_overlap(truth, estimate)], axis=-1)
 
 
 def _leaderboard_scores(judge: str, source: Any, systems: list[str], members: Mapping[str, list[str]]) -> Floats | None:

@@ -72,43 +72,64 @@ def rank_correlations(truth: Floats, estimate: Floats) -> Correlations:
         return Correlations(*[float("nan")] * 3)
     from scipy import stats
 
-    tau, rho = stats.kendalltau(truth, estimate).statistic, stats.spearmanr(truth, estimate).statistic
-    return Correlations(float(tau), float(rho), tau_ap(truth, estimate))
+    rho = stats.spearmanr(truth, estimate).statistic
+    return Correlations(float(tau_b(truth, estimate)), float(rho), float(tau_ap(truth, estimate)))
 
 
-def tau_ap(truth: Floats, estimate: Floats) -> float:
-    """AP correlation of two scorings of n systems, at least two (Yilmaz, Aslam and Robertson, SIGIR 2008).
+def tau_b(truth: Floats, estimate: Floats) -> Floats:
+    """Kendall's τ_b of scorings of n systems (Biometrika 33, 1945), shape (...), from shape (..., n).
+
+    ``τ_b = Σ s_ij t_ij / √(Σ s_ij² Σ t_ij²)`` with the signs s and t of the differences between systems i and j by the
+    two scorings; NaN if all systems are tied in either.
+    """
+    signs, other = (np.sign(scores[..., :, None] - scores[..., None, :]) for scores in (truth, estimate))
+    both, *squares = (np.einsum("...ij,...ij->...", *pair) for pair in ((signs, other), (signs, signs), (other, other)))
+    norm = np.sqrt(squares[0] * squares[1])
+    return np.divide(both, norm, out=np.full(norm.shape, np.nan), where=norm > 0)
+
+
+def tau_ap(truth: Floats, estimate: Floats) -> Floats:
+    """AP correlation of scorings of n systems, at least two (Yilmaz, Aslam and Robertson, SIGIR 2008).
+
+    Returns shape (...), from shape (..., n).
 
     ``τ_AP = 2/(n - 1) Σ_{i=2..n} C(i)/(i - 1) - 1``, where C(i) is the number of systems that the estimate correctly
     ranks above its i-th system; two systems that are tied in truth count half. For tied estimates, the expectation over
     all orders of the tied systems (τ_AP,a of Urbano and Marrero, ICTIR 2017).
     """
-    right = (np.sign(truth[:, None] - truth) + 1) / 2
-    above = estimate[:, None] > estimate
-    tied = (estimate[:, None] == estimate) & ~np.eye(len(truth), dtype=bool)
-    n_above, n_tied = above.sum(axis=0), tied.sum(axis=0)
+    n = truth.shape[-1]
+    right = (np.sign(truth[..., :, None] - truth[..., None, :]) + 1) / 2
+    above = estimate[..., :, None] > estimate[..., None, :]
+    tied = (estimate[..., :, None] == estimate[..., None, :]) & ~np.eye(n, dtype=bool)
+    n_above, n_tied = above.sum(axis=-2), tied.sum(axis=-2)
     # A tied system takes each rank of its tie with the same probability, after a random part of the tied systems.
-    fixed = (right * above).sum(axis=0)
-    among = (right * tied).sum(axis=0) / np.maximum(n_tied, 1)
+    fixed = (right * above).sum(axis=-2)
+    among = (right * tied).sum(axis=-2) / np.maximum(n_tied, 1)
     n_places = n_tied + (n_above > 0)
-    harmonic = np.append(0.0, np.cumsum(1 / np.arange(1, len(truth))))
+    harmonic = np.append(0.0, np.cumsum(1 / np.arange(1, n)))
     inverse = harmonic[n_above + n_tied] - harmonic[np.maximum(n_above - 1, 0)]
     shares = (n_places * among + (fixed - n_above * among) * inverse) / (n_tied + 1)
-    return float(2 * shares.sum() / (len(truth) - 1) - 1)
+    return np.asarray(2 * shares.sum(axis=-1) / (n - 1) - 1)
 
 
-def rank_biased_overlap(truth: Floats, estimate: Floats, p: float = 0.9) -> float:
-    """Rank-biased overlap of two rankings of the same systems (Webber, Moffat and Zobel, ACM TOIS 28, 2010).
+def rank_biased_overlap(truth: Floats, estimate: Floats, p: float = 0.9) -> Floats:
+    """Rank-biased overlap of rankings of the same systems (Webber, Moffat and Zobel, ACM TOIS 28, 2010).
+
+    Returns shape (...), from scorings of shape (..., n).
 
     ``RBO = (1 - p)/p Σ_{d=1..n} A(d) p^d + A(n) p^n`` with the agreement ``A(d) = 2 |X_d ∩ Y_d| / (|X_d| + |Y_d|)`` of
     the systems at ranks up to d; a tie that begins at or above d belongs to them.
     """
-    depth = np.arange(1, len(truth) + 1)
+    n = truth.shape[-1]
+    depth = np.arange(1, n + 1)
     # The first rank of a tie, by the number of systems above it.
-    ranks = [(scores > scores[:, None] + REPLICA_ROUNDING).sum(axis=1) + 1 for scores in (truth, estimate)]
-    within = [rank[:, None] <= depth for rank in ranks]
-    agreement = 2 * (within[0] & within[1]).sum(axis=0) / (within[0].sum(axis=0) + within[1].sum(axis=0))
-    return float((1 - p) / p * (agreement * p**depth).sum() + agreement[-1] * p ** len(truth))
+    ranks = [
+        (scores[..., None, :] > scores[..., :, None] + REPLICA_ROUNDING).sum(axis=-1) + 1
+        for scores in (truth, estimate)
+    ]
+    within = [rank[..., None] <= depth for rank in ranks]
+    agreement = 2 * (within[0] & within[1]).sum(axis=-2) / (within[0].sum(axis=-2) + within[1].sum(axis=-2))
+    return np.asarray((1 - p) / p * (agreement * p**depth).sum(axis=-1) + agreement[..., -1] * p**n)
 
 
 @dataclass(frozen=True)
