@@ -13,13 +13,10 @@ from vbterrier.design.pilot import Pilot, interval_width, pilot_pairs, trimmed_k
 from vbterrier.design.planning import (
     COLUMNS,
     PlanOptions,
-    corrected_level,
-    design_errors,
     detectable_difference,
-    needed_by_formula,
-    power_by_formula,
     queries_needed,
 )
+from vbterrier.design.power import corrected_level, design_errors, needed_by_formula, power_by_formula
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.kernels.mean_limits import SampledQueries
 from vbterrier.settings import Data, Inference

@@ -2,9 +2,9 @@ from .discrimination import discriminative_power as discriminative_power
 from .discrimination import score_by_size as score_by_size
 from .pilot import interval_width as interval_width
 from .planning import PlanOptions as PlanOptions
-from .planning import design_errors as design_errors
 from .planning import detectable_difference as detectable_difference
 from .planning import queries_needed as queries_needed
+from .power import design_errors as design_errors
 from .profile import query_profile as query_profile
 from .removal import DecisionCounts as DecisionCounts
 from .removal import simulate_query_addition as simulate_query_addition
