@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from vbterrier.errors import FileError, ParameterError
 from vbterrier.frames.files.json_tables import is_json, outline
 from vbterrier.frames.files.kinds import ANSWERS, REDIRECTS, TAGS
-from vbterrier.frames.files.linked import LAYOUTS, in_one_space, link_layout, linked_rows
+from vbterrier.frames.files.linked import LAYOUTS, link_layout
 from vbterrier.frames.files.loading import load
+from vbterrier.frames.files.mentions import in_one_space, linked_rows
 from vbterrier.frames.files.source import MAX_BYTES, Source, parse_json, quoted_text
 from vbterrier.frames.id_spaces import is_no_entity, normalised_ids
 

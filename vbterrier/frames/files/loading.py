@@ -28,7 +28,8 @@ from vbterrier.frames.files.json_tables import (
 )
 from vbterrier.frames.files.kinds import RUN, first_line, header_layout, plain_layout
 from vbterrier.frames.files.lines import is_ranked
-from vbterrier.frames.files.linked import JSON_LINKERS, LINKED, MAY_BE_LINKED, link_layout, linked_rows
+from vbterrier.frames.files.linked import JSON_LINKERS, MAY_BE_LINKED, link_layout
+from vbterrier.frames.files.mentions import LINKED, linked_rows
 from vbterrier.frames.files.source import Source
 from vbterrier.frames.files.spreadsheets import workbook_as_csv
 from vbterrier.frames.files.tables import (
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 
     from vbterrier.annotations import StrPath
     from vbterrier.frames.files.kinds import FileKind
-    from vbterrier.frames.files.linked import LinkLayout
+    from vbterrier.frames.files.mentions import LinkLayout
     from vbterrier.frames.files.source import Layout
 
 
