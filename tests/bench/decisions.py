@@ -1,7 +1,7 @@
 """Error rates of decisions: ``python tests/bench/decisions.py DATA [--samples N] [--part PART ...]``.
 
 Prints the tables of docs/how-to/release-gate.md and docs/explanation/statistics.md: false PASS, probability of PASS and
-coverage, of the limits before (Student's t) and now, with the number of samples and the largest standard error. DATA is
+coverage, of Student's t and of the limits of the gate, with the number of samples and the largest standard error. DATA is
 the folder of the collections that ``tests/data`` reads; real differences are those of nDCG@10 between two runs.
 ``tests/kernels/test_mean_limits.py`` and ``tests/evaluate/test_sampled_queries.py`` test the limits at smaller sizes.
 """
@@ -121,7 +121,7 @@ def resampled(differences):
 
 
 def student(differences, tail):
-    """Lower limits of the mean before: Student's t, with a limit for constant differences."""
+    """Lower limits of the mean by Student's t, with a limit for constant differences."""
     n, mean, sd = len(differences), differences.mean(axis=0), differences.std(axis=0, ddof=1)
     constant = mean - LARGE * (1 - tail ** (1 / n))
     return np.where(sd > 0, mean + special.stdtrit(n - 1, tail) * sd / np.sqrt(n), constant)
@@ -329,7 +329,7 @@ def highest_p_pass(weight, n, lost, alpha=ALPHA):
 
 
 def _weighted_t(x, w, margin):
-    """Share of PASS of the linearised t interval before, with the share of large losses by draws left out."""
+    """Share of PASS by the linearised t interval, without the criterion of large losses."""
     mean = (w * x).sum(axis=0) / w.sum(axis=0)
     linear = w / w.mean(axis=0) * (x - mean)
     low = mean + special.stdtrit(len(x) - 1, ALPHA) * linear.std(axis=0, ddof=1) / np.sqrt(len(x))
