@@ -1,8 +1,8 @@
 """Error rates of decisions: ``python tests/bench/decisions.py DATA [--samples N] [--part PART ...]``.
 
 Prints the tables of docs/how-to/release-gate.md and docs/explanation/statistics.md: false PASS, probability of PASS and
-coverage, of Student's t and of the limits of the gate, with the number of samples and the largest standard error. DATA is
-the folder of the collections that ``tests/data`` reads; real differences are those of nDCG@10 between two runs.
+coverage, of Student's t and of the limits of the gate, with the number of samples and the largest standard error. DATA
+is the folder of the collections that ``tests/data`` reads; real differences are those of nDCG@10 between two runs.
 ``tests/kernels/test_mean_limits.py`` and ``tests/evaluate/test_sampled_queries.py`` test the limits at smaller sizes.
 """
 
