@@ -42,7 +42,7 @@ def closed_figures():
         plt.close("all")
 
 
-class _Cache(type(Path())):
+class CollectionFolder(type(Path())):
     """A folder that may lack files: ``folder / name`` skips the test, or fails it if VBTERRIER_REQUIRE_DATA is set."""
 
     def __truediv__(self, name):
@@ -63,7 +63,7 @@ def shared_data():
     folder = data_folder()
     if folder is None:
         _without_data(BESIDE)
-    return folder if folder == BESIDE else _Cache(folder)
+    return folder if folder == BESIDE else CollectionFolder(folder)
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("tomllib", reason="the manifest is TOML, which Python reads from 3.11 on")
 
 import fetching
-from making import MAKERS, cut, head
+from making import MAKERS, first_documents, head
 
 RUN = b"b Q0 d1 1 2.0 old\na Q0 d2 1 1.0 old\na Q0 d3 2 1.00000001 old\na Q0 d4 3 7e-1 old\n"
 RUN += b"10 Q0 d5 1 1 old\n9 Q0 d5 1 1 old\n"
@@ -229,11 +229,11 @@ def test_names_choose_collections_and_a_list_fetches_nothing(server, run):
 
 def test_cut_takes_the_first_documents_as_trec_eval_orders_them():
     # 1.00000001 is 1 as float32: the larger docno first.
-    assert cut(RUN, "2", "new") == CUT
-    assert cut(b"10 Q0 a 1 1 x\n9 Q0 a 1 1 x\n", "1", "y", "numbers") == b"9 Q0 a 1 1 y\n10 Q0 a 1 1 y\n"
+    assert first_documents(RUN, "2", "new") == CUT
+    assert first_documents(b"10 Q0 a 1 1 x\n9 Q0 a 1 1 x\n", "1", "y", "numbers") == b"9 Q0 a 1 1 y\n10 Q0 a 1 1 y\n"
     assert head(RUN, "2", "new").splitlines()[1:3] == [b"a Q0 d2 1 1.0 new", b"a Q0 d3 2 1.00000001 new"]
     with pytest.raises(ValueError, match="line 2 is not"):
-        cut(b"a Q0 d 1 1 x\na d\n", "1", "y")
+        first_documents(b"a Q0 d 1 1 x\na d\n", "1", "y")
 
 
 def test_an_original_of_another_kind_is_refused(server, run):

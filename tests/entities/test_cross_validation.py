@@ -11,7 +11,7 @@ import pytest
 from night import at_night, slow
 from pandas.testing import assert_frame_equal
 from sklearn.model_selection import KFold
-from words import encoder, linked
+from words import encoder, linked_collection
 
 from vbterrier.entities import (
     ConsensusEntities,
@@ -44,7 +44,7 @@ FOLDS = KFold(4, shuffle=True, random_state=1)
 
 @cache
 def data():
-    made = linked(n_topics=16, n_documents=20, n_relevant=6)
+    made = linked_collection(n_topics=16, n_documents=20, n_relevant=6)
     test = set(next(iter(Folds(FOLDS, made.run["qid"].unique(), 0))).test)
     tested = made.qrels["qid"].isin(test)
     flipped = made.qrels.assign(label=np.where(tested, 1 - made.qrels["label"], made.qrels["label"]))

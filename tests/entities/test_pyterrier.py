@@ -13,7 +13,7 @@ import pyterrier as pt
 import pytest
 from lz4.frame import LZ4FrameFile
 from pandas.testing import assert_frame_equal
-from words import encoder, linked
+from words import encoder, linked_collection
 
 from vbterrier.entities import (
     Architecture,
@@ -42,7 +42,7 @@ from vbterrier.errors import FileError, InputError, ParameterError
 
 @cache
 def data():
-    made = linked(n_topics=12, n_documents=16, n_relevant=5)
+    made = linked_collection(n_topics=12, n_documents=16, n_relevant=5)
     return SimpleNamespace(**vars(made), every=consensus(made.links)(made.run))
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from pandas.testing import assert_frame_equal
 from sklearn.model_selection import KFold
-from words import encoder, linked
+from words import encoder, linked_collection
 
 import vbterrier
 from vbterrier.entities import (
@@ -42,7 +42,7 @@ CUTOFF = 4
 
 @cache
 def data():
-    made = linked(n_topics=16, n_documents=20, n_relevant=6)
+    made = linked_collection(n_topics=16, n_documents=20, n_relevant=6)
     every = ConsensusEntities(made.links, min_documents=1, cutoff=10)
     entities = {"open": every, "random": RandomEntities(seed=1)(every(made.run))}
     return SimpleNamespace(**vars(made), pool=made.run, entities=entities, every=every)

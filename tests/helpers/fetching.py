@@ -114,7 +114,7 @@ def download(address, limit, seconds=SECONDS):
     return bytes(content)
 
 
-def _unpacked(content, limit, place):
+def _unpack_member(content, limit, place):
     try:
         unpacked = gzip.GzipFile(fileobj=io.BytesIO(content)).read(limit + 1)
     except (OSError, EOFError, zlib.error) as error:
@@ -130,7 +130,7 @@ def _is_present(path, file):
         return False
     try:
         content = path.read_bytes()
-        content = _unpacked(content, file["size"], path) if path.name.endswith(".gz") else content
+        content = _unpack_member(content, file["size"], path) if path.name.endswith(".gz") else content
     except FetchError:
         return False
     return hashlib.sha256(content).hexdigest() == file["sha256"]
@@ -145,7 +145,7 @@ def _content(file, downloads, seconds):
         if address not in downloads:
             packed = address.endswith(".gz")
             original = download(address, LARGEST if packed else limit, seconds)
-            downloads[address] = _unpacked(original, limit, address) if packed else original
+            downloads[address] = _unpack_member(original, limit, address) if packed else original
         originals.append(downloads[address])
     try:
         content = MAKERS[maker](*originals, *words) if maker else originals[0]

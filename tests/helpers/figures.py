@@ -29,12 +29,12 @@ def rows_named(ax):
     return [label.get_text() for label in ax.get_yticklabels()]
 
 
-def caption_of(ax):
+def caption_text(ax):
     """The caption in one line."""
     return " ".join(ax.texts[-1].get_text().split())
 
 
-def legend_of(ax):
+def legend_texts(ax):
     return [text.get_text() for text in ax.get_legend().get_texts()]
 
 
@@ -58,12 +58,12 @@ def points(ax, marker=None, hollow=None):
     )
 
 
-def lines_of(ax, colour):
+def line_points(ax, colour):
     """Points of the lines of a colour."""
     return [line.get_xydata().tolist() for line in ax.lines if line.get_color() == colour and len(line.get_xdata()) > 1]
 
 
-def band_of(ax):
+def band_corners(ax):
     """Corners of the only band."""
     (band,) = ax.collections
     return {tuple(np.round(corner, 9)) for corner in band.get_paths()[0].vertices}

@@ -64,22 +64,22 @@ RUN = pd.DataFrame({"qid": ["q1"] * 3 + ["q2"] * 3, "docno": [*"abnamb"], "score
 QRELS = pd.DataFrame({"qid": ["q1"] * 4 + ["q2"] * 4, "docno": [*"abcd"] * 2, "label": [1, 0, 2, 0] * 2})
 
 
-def bootstrapped():
+def score_bootstrapped():
     """``BNDCG@10`` on six rows through ir_measures."""
     run = RUN.rename(columns={"qid": "query_id", "docno": "doc_id"})
     qrels = QRELS.rename(columns={"qid": "query_id", "docno": "doc_id", "label": "relevance"})
     return lambda: ir_measures.calc_aggregate([vbterrier.BNDCG @ 10], qrels, run)
 
 
-def estimated():
+def score_estimated():
     """``ENDCG@10`` of two runs through ``vbterrier.score``."""
     runs = {"one": RUN, "two": RUN.assign(score=-RUN["score"])}
     return lambda: vbterrier.score(runs, QRELS, ["ENDCG@10"])
 
 
 JOURNEYS = {
-    "`BNDCG@10` through `ir_measures.calc_aggregate`": bootstrapped,
-    "`ENDCG@10` through `vbterrier.score`": estimated,
+    "`BNDCG@10` through `ir_measures.calc_aggregate`": score_bootstrapped,
+    "`ENDCG@10` through `vbterrier.score`": score_estimated,
 }
 
 

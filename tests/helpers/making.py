@@ -23,7 +23,7 @@ def _run_lines(rows):
     return "".join(f"{' '.join(map(str, row))}\n" for row in rows).encode()
 
 
-def cut(run, n, tag, order="text"):
+def first_documents(run, n, tag, order="text"):
     """Return the first n documents of each topic in trec_eval's order (float32, then docno, both falling).
 
     Scores are n + 1 - rank; topics are sorted as text, or as ``numbers``.
@@ -121,4 +121,4 @@ def congress(historical, current, part):
     return "".join(["name\tn\tids\n", *(f"{name}\t{-n}\t{','.join(of)}\n" for n, name, of in ambiguous)]).encode()
 
 
-MAKERS = {"cut": cut, "head": head, "ramdocs": ramdocs, "congress": congress}
+MAKERS = {"cut": first_documents, "head": head, "ramdocs": ramdocs, "congress": congress}

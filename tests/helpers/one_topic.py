@@ -8,12 +8,12 @@ import pandas as pd
 RENAMED = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
 
 
-def qrels_of(labels, qid="q"):
+def topic_qrels(labels, qid="q"):
     """Judgments from {docno: label}."""
     return pd.DataFrame({"qid": qid, "docno": list(labels), "label": list(labels.values())})
 
 
-def run_of(documents, qid="q"):
+def topic_run(documents, qid="q"):
     """A run from documents, best first."""
     return pd.DataFrame({"qid": qid, "docno": list(documents), "score": -np.arange(len(documents), dtype=float)})
 

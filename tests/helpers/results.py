@@ -82,7 +82,7 @@ def settings():
 evaluate, stats, unjudged, design = vbterrier.evaluate, vbterrier.stats, vbterrier.unjudged, vbterrier.design
 
 
-def frozen():
+def frozen_result():
     """The result of a reranker without training it, which needs PyTorch."""
     report = vbterrier.coverage_report(
         {"one": ENTITIES}, POOL, qrels=QRELS, doc_runs=RUNS, cutoff=5, baseline="lexical"
@@ -163,7 +163,7 @@ MAKERS = {
         grid={"overlap": {"weight": [0.2, 0.8]}},
         execution=Execution(progress=False),
     ),
-    "evaluate_frozen": frozen,
+    "evaluate_frozen": frozen_result,
     "fit_tagger": lambda: stats.fit_tagger(TAGGED, TAGGED.head(50)),
     "annotate": lambda: evaluate.annotate(TOPICS, INTENTS),
     "collect": annotations,

@@ -11,7 +11,7 @@ MACHINES = ("steam engine", "fork lift", "jet turbine", "diesel truck", "laser p
             "power drill", "tower crane", "radio transmitter", "water pump", "sewing machine", "oil rig")  # fmt: skip
 
 
-def themed():
+def themed_collection():
     """A linked pool, an entity run with random scores, and judgments of documents."""
     rows = []
     for q in range(14):

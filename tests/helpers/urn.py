@@ -46,7 +46,7 @@ def sequences_by_hand(prob, strength):
     return outcome
 
 
-def followed(model, topic=0, digits=11):
+def outcome_probs(model, topic=0, digits=11):
     """{score: probability}, by the textbook."""
     n = int(model.n_unjudged[topic])
     prob = np.broadcast_to(model.prob[topic, : max(n, 1)], (n, len(model.gain))).tolist()
@@ -64,12 +64,12 @@ def followed(model, topic=0, digits=11):
     return dict(sorted(outcome.items()))
 
 
-def moments_of(outcome):
+def outcome_moments(outcome):
     mean = sum(v * p for v, p in outcome.items())
     return mean, sum((v - mean) ** 2 * p for v, p in outcome.items())
 
 
-def model_of(weights, prob, left, gain, *, base=0.0, strength=None, value=None):
+def topic_model(weights, prob, left, gain, *, base=0.0, strength=None, value=None):
     """A model of one topic; ``prob`` is one prior, or one row for each document."""
     weights = np.atleast_2d(np.asarray(weights, dtype=float))
     strength = None if strength is None else np.array([float(strength)])
@@ -90,4 +90,4 @@ def random_problem(rng, *, n_levels=None, n_unjudged=None, binding=None, shared=
     binding = rng.random() < 0.6 if binding is None else binding
     left = rng.integers(0, 4, n_levels) if binding else np.full(n_levels, 50)
     weights = rng.permutation(discounts(12))[:n_unjudged] / 7.0
-    return model_of(weights, prob, left, gain, base=rng.random(), strength=strength)
+    return topic_model(weights, prob, left, gain, base=rng.random(), strength=strength)

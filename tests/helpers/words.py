@@ -17,7 +17,7 @@ def encoder(text):
     return np.stack(vectors) if vectors else np.zeros((0, SIZE))
 
 
-def linked(**sizes):
+def linked_collection(**sizes):
     """Run with query and text, linked pool, tags and qrels of a planted collection."""
     made = planted_collection(**sizes, n_entities={"sparse": 5})
     run = made.pool.assign(query="query " + made.pool["qid"])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from urn import followed, model_of, moments_of, no_draws, random_problem
+from urn import no_draws, outcome_moments, outcome_probs, random_problem, topic_model
 
 from vbterrier.kernels.grades import choice, exact
 from vbterrier.kernels.grades.choice import n_assigned_sequences, topic_distributions
@@ -32,7 +32,7 @@ LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 def free_problem(n_unjudged, left=99, **options):
     """Three levels, at the first ranks; grades do not run out."""
     weights, left = discounts(n_unjudged) / 9, np.broadcast_to(left, 3)
-    return model_of(weights, [0.5, 0.3, 0.2], left, [0.0, 1.0, 2.0], base=0.1, **options)
+    return topic_model(weights, [0.5, 0.3, 0.2], left, [0.0, 1.0, 2.0], base=0.1, **options)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -40,9 +40,9 @@ def test_five_hundred_random_problems_equal_brute_force(seed):
     rng = np.random.default_rng(seed)
     for _ in range(25):
         model = random_problem(rng)
-        outcome = followed(model, digits=12)
+        outcome = outcome_probs(model, digits=12)
         mean, variance = moments(model)
-        assert (mean[0], variance[0]) == pytest.approx(moments_of(outcome), abs=1e-12)
+        assert (mean[0], variance[0]) == pytest.approx(outcome_moments(outcome), abs=1e-12)
         distribution = topic_distributions(model, "exact", no_draws)[0]
         values, probs = distribution.atoms()
         assert values == pytest.approx(list(outcome), abs=2e-12)
@@ -75,7 +75,7 @@ def test_moments_of_a_topic_depend_on_no_other_topic(few, monkeypatch):
 def test_moments_of_more_documents_than_a_byte_counts(cap):
     # Of 150 documents, of which a half draws grade 1, more than 100 practically never do.
     weights = 0.9 ** np.arange(150)
-    model = model_of(weights, [0.5, 0.5], [999, cap], [0.0, 1.0])
+    model = topic_model(weights, [0.5, 0.5], [999, cap], [0.0, 1.0])
     mean, variance = moments(model)
     assert mean[0] == pytest.approx(weights.sum() / 2, abs=1e-6)
     assert variance[0] == pytest.approx((weights**2).sum() / 4, abs=1e-6)
@@ -97,7 +97,7 @@ def test_some_topics_have_the_levels_and_caps_of_all(topics):
 
 def test_worked_case_where_every_grade_can_run_out():
     ideal = 2 + discounts(2)[1]
-    mean, variance = moments(model_of(discounts(3) / ideal, [0.5, 0.2, 0.3], [1, 1, 1], [0, 1, 2]))
+    mean, variance = moments(topic_model(discounts(3) / ideal, [0.5, 0.2, 0.3], [1, 1, 1], [0, 1, 2]))
     assert mean[0] == pytest.approx(0.5586325264, abs=1e-10)
     assert variance[0] == pytest.approx(0.1108513044, abs=1e-10)
 
@@ -146,7 +146,7 @@ def test_the_grid_brackets_the_exact_quantiles(binding, strength):
 @pytest.mark.slow
 def test_a_deep_ranking_gets_the_narrower_bracket():
     n = 400
-    model = model_of(discounts(n) / 60, [0.7, 0.2, 0.1], [999, 999, 999], [0, 1, 2])
+    model = topic_model(discounts(n) / 60, [0.7, 0.2, 0.1], [999, 999, 999], [0, 1, 2])
     distribution = topic_distributions(model, "auto", no_draws)[0]
     assert distribution.method == "grid"
     low, high = distribution.brackets(LEVELS)
@@ -198,7 +198,7 @@ def test_brackets_of_a_sample_are_the_band_of_massart():
 
 def test_the_work_of_a_lattice_is_that_of_its_own_topic():
     weights = [[1.0, np.sqrt(2)], [1.0, 2.0]]
-    apart, alike = (model_of(row, [0.5, 0.5], [9, 9], [0, 1]) for row in weights)
+    apart, alike = (topic_model(row, [0.5, 0.5], [9, 9], [0, 1]) for row in weights)
     both = dataclasses.replace(alike.select(np.zeros(2, dtype=int)), weights=np.array(weights))
     assert choice.lattice_work(both, 0) == choice.lattice_work(apart, 0) == np.inf
     assert choice.lattice_work(both, 1) == choice.lattice_work(alike, 0) < np.inf
@@ -242,7 +242,9 @@ def test_brackets_of_a_grid_are_hoeffdings_where_they_are_narrower():
         (
             "MAX_SETS",
             3**4 * 3**4,
-            model_of(np.ones(4), np.random.default_rng(1).dirichlet(np.ones(3), 4), [99] * 3, [0, 1, 2], strength=2.0),
+            topic_model(
+                np.ones(4), np.random.default_rng(1).dirichlet(np.ones(3), 4), [99] * 3, [0, 1, 2], strength=2.0
+            ),
         ),
     ],
 )
@@ -314,7 +316,7 @@ def test_the_line_through_scores_that_are_one_has_its_weights(n_priors):
     gain, weights = np.array([0.0, 1.0, 3.0]), np.array([0.5, 0.3, 0.2])
     rng = np.random.default_rng(1)
     prob, value = rng.dirichlet(np.ones(3), n_priors), lambda _, assigned: 0.1 + gain[assigned] @ weights
-    model = model_of(np.zeros(3), prob, np.full(3, 9), gain, value=value)
+    model = topic_model(np.zeros(3), prob, np.full(3, 9), gain, value=value)
     assert linear_weights(model, 0, rng.random((50, 3))) == pytest.approx(weights)
 
 

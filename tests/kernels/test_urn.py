@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from urn import followed, model_of, moments_of, no_draws, random_problem
+from urn import no_draws, outcome_moments, outcome_probs, random_problem, topic_model
 
 from vbterrier.kernels.grades import choice
 from vbterrier.kernels.grades.choice import TooLargeError, topic_distributions
@@ -41,11 +41,11 @@ def test_random_problems_equal_brute_force(seed):
     rng = np.random.default_rng(seed)
     for _ in range(12):
         model = uncertain_problem(rng)
-        outcome = followed(model)
+        outcome = outcome_probs(model)
         same_law(topic_distributions(model, "exact", no_draws)[0], outcome)
         mean, variance = moments(model)
         if not np.isnan(mean[0]):
-            assert (mean[0], variance[0]) == pytest.approx(moments_of(outcome), abs=1e-11)
+            assert (mean[0], variance[0]) == pytest.approx(outcome_moments(outcome), abs=1e-11)
         else:
             assert model.binds[0]
             assert not model.is_shared
@@ -54,7 +54,7 @@ def test_random_problems_equal_brute_force(seed):
 def test_two_documents_by_hand():
     # Two documents, grade 1 with probability p, s = 2: P(1,1) = p·(2p + 1)/3 and so on.
     p, s = 0.3, 2.0
-    model = model_of([1.0, 10.0], [1 - p, p], [9, 9], [0, 1], strength=s)
+    model = topic_model([1.0, 10.0], [1 - p, p], [9, 9], [0, 1], strength=s)
     both, one = p * (s * p + 1) / (s + 1), p * s * (1 - p) / (s + 1)
     values, probs = topic_distributions(model, "exact", no_draws)[0].atoms()
     assert values.tolist() == [0.0, 1.0, 10.0, 11.0]
@@ -140,7 +140,7 @@ def test_moments_by_recursion_over_levels_equal_those_of_all_sequences(n_levels,
 
 @pytest.mark.parametrize("strength", [0.05, 4.0, np.inf])
 def test_the_longest_list_of_the_recursion_equals_that_of_the_states(strength, monkeypatch):
-    model = model_of(discounts(100), [0.6, 0.3, 0.1], [99, 9, 4], [0, 1, 2], strength=strength)
+    model = topic_model(discounts(100), [0.6, 0.3, 0.1], [99, 9, 4], [0, 1, 2], strength=strength)
     by_levels = moments(model, with_variance=False)[0]
     monkeypatch.setattr("vbterrier.kernels.grades.moments._MOST_DOCUMENTS", 99)
     assert by_levels == pytest.approx(moments(model, with_variance=False)[0], rel=1e-12)
@@ -162,7 +162,7 @@ def test_a_batch_of_mixed_strengths_equals_its_topics_one_by_one():
         assert distributions[row].quantiles(LEVELS) == pytest.approx(
             topic_distributions(alone, "auto", no_draws)[0].quantiles(LEVELS), abs=1e-12
         )
-        same_law(distributions[row], followed(alone))
+        same_law(distributions[row], outcome_probs(alone))
 
 
 @pytest.mark.parametrize("numbers", [False, True])
@@ -205,7 +205,7 @@ def test_scores_that_are_no_sums(loose):
     for _ in range(20):
         model = dataclasses.replace(uncertain_problem(rng), value=lambda topic, levels: product(levels) + topic)
         model = model if loose else dataclasses.replace(model, strength=None)
-        outcome = followed(model)
+        outcome = outcome_probs(model)
         distribution = topic_distributions(model, "auto", no_draws)[0]
         same_law(distribution, outcome)
         assert np.isnan(moments(model)).all()
@@ -217,7 +217,7 @@ def test_scores_that_are_no_sums(loose):
 
 
 def test_some_topics_keep_their_place_in_the_score():
-    one = model_of([0.0], [0.5, 0.5], [9, 9], [0, 1], value=lambda topic, levels: topic + levels[:, 0] / 2)
+    one = topic_model([0.0], [0.5, 0.5], [9, 9], [0, 1], value=lambda topic, levels: topic + levels[:, 0] / 2)
     model = dataclasses.replace(one.select(np.zeros(3, dtype=int)), value=one.value)
     some = model.select(np.array([2, 0])).select(slice(0, 1))
     assert topic_distributions(some, "auto", no_draws)[0].atoms()[0].tolist() == [2.0, 2.5]
@@ -254,7 +254,7 @@ def test_blocks_of_draws_do_not_change_scores(monkeypatch):
 
 
 def free_problem(weights, strength=np.inf, prob=(0.5, 0.3, 0.2), gain=(0.0, 0.5, 1.0), left=(99, 99, 99)):
-    return model_of(weights, prob, left, gain, base=0.1, strength=strength)
+    return topic_model(weights, prob, left, gain, base=0.1, strength=strength)
 
 
 WEIGHTS = {
@@ -322,12 +322,12 @@ def test_certain_and_uncertain_priors_do_not_mix_where_the_same_grades_run_out()
     for strength in ([np.inf, 0.7], [0.7, np.inf]):
         mixed = dataclasses.replace(both, strength=np.array(strength))
         assert mixed.binds.all()
-        expected = [moments_of(followed(mixed, topic)) for topic in range(2)]
+        expected = [outcome_moments(outcome_probs(mixed, topic)) for topic in range(2)]
         assert np.column_stack(moments(mixed)) == pytest.approx(np.array(expected), abs=1e-11)
 
 
 def test_states_count_the_levels_that_are_drawn_alone():
-    model = model_of(np.ones(4), [0.5, 0.0, 0.5], [9, 9, 9], [0, 1, 2], strength=2.0)
+    model = topic_model(np.ones(4), [0.5, 0.0, 0.5], [9, 9, 9], [0, 1, 2], strength=2.0)
     # So many of the four documents are on the second of two levels: none to all of them.
     assert n_walk_states(model) == len(walk(model)) == 5
 

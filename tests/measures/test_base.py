@@ -16,7 +16,7 @@ import pyterrier as pt
 import pytest
 from ir_measures import nDCG
 from ir_measures.measures.base import _NOT_PROVIDED
-from one_topic import one, qrels_of, run_of
+from one_topic import one, topic_qrels, topic_run
 
 import vbterrier
 from vbterrier import (
@@ -770,7 +770,7 @@ def test_ranges_of_means_are_known_for_all_measures_but_unbounded_ratios():
 
 def test_measures_are_logged_with_the_run_that_they_evaluate(caplog):
     with caplog.at_level(logging.DEBUG, "vbterrier"):
-        value = one(BNDCG @ 2, qrels_of({"a": 1, "b": 0}), run_of(["a", "b"]))
+        value = one(BNDCG @ 2, topic_qrels({"a": 1, "b": 0}), topic_run(["a", "b"]))
     assert value == 1.0
     assert re.search(r"evaluated BNDCG@2 on \S+ \(\d+\.\d\d s\)", caplog.text)
 

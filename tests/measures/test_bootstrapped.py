@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from ir_measures import nDCG
-from one_topic import RENAMED, discounted, one, qrels_of, run_of
+from one_topic import RENAMED, discounted, one, topic_qrels, topic_run
 
 from vbterrier import BAP, BNDCG, Inference, NDCGBound, Unjudged, score
 from vbterrier.errors import InputError, ParameterError
@@ -23,7 +23,7 @@ PRIORS = {"P": "pool", "R": "run", "P+R": "pool+run"}
 
 def test_ndcg_with_two_unjudged_documents_is_that_of_the_papers_second_case():
     pool = {f"two{i}": 2 for i in range(10)} | {f"one{i}": 1 for i in range(10)} | {f"nil{i}": 0 for i in range(30)}
-    qrels, run = qrels_of(pool), run_of(["two0", "new1", "nil0", "new2"])
+    qrels, run = topic_qrels(pool), topic_run(["two0", "new1", "nil0", "new2"])
     ideal = discounted([2, 2, 2, 2])
     assert ideal == pytest.approx(5.1232126233, abs=1e-10)
     assert one(NDCGBound(kind="naive") @ 4, qrels, run) * ideal == pytest.approx(2, abs=1e-12)
@@ -61,8 +61,8 @@ def test_every_published_value_of_the_ance_run(covid, values_of, letter):
 
 def test_priors_that_compat_does_not_know_and_topics_too_large_for_a_method_are_refused():
     with pytest.raises(ParameterError, match="compat='ecir23' needs one of the priors 'pool', 'run'"):
-        one(BNDCG(prior={0: 1}, compat="ecir23") @ 2, qrels_of({"a": 1, "b": 0}), run_of(["a", "new"]))
-    qrels, run = qrels_of({f"j{i}": i % 4 for i in range(400)}), run_of([f"u{i}" for i in range(100)])
+        one(BNDCG(prior={0: 1}, compat="ecir23") @ 2, topic_qrels({"a": 1, "b": 0}), topic_run(["a", "new"]))
+    qrels, run = topic_qrels({f"j{i}": i % 4 for i in range(400)}), topic_run([f"u{i}" for i in range(100)])
     words = "method='exact' is too expensive for query 'q' with 100 unjudged documents"
     with pytest.raises(ParameterError, match=words):
         one(BNDCG(method="exact", stat="q5") @ 100, qrels, run)
@@ -98,8 +98,8 @@ def test_the_level_moves_the_ends_of_the_interval(covid, values_of, by_hand):
 @pytest.fixture(scope="module")
 def blind():
     """One topic of which nothing retrieved was judged, and one that is half judged."""
-    qrels = pd.concat([qrels_of({"a": 2, "b": 0, "c": 0, "d": 1}, "blind"), qrels_of({"a": 1, "b": 0}, "half")])
-    run = pd.concat([run_of(["x", "y", "z"], "blind"), run_of(["a", "x"], "half")])
+    qrels = pd.concat([topic_qrels({"a": 2, "b": 0, "c": 0, "d": 1}, "blind"), topic_qrels({"a": 1, "b": 0}, "half")])
+    run = pd.concat([topic_run(["x", "y", "z"], "blind"), topic_run(["a", "x"], "half")])
     return qrels, run
 
 
@@ -168,7 +168,7 @@ def test_draws_under_compat_follow_the_published_distribution(covid, values_of):
 @pytest.mark.filterwarnings("ignore:qrels. 0 of .* judged documents have grade 0")
 def test_a_cutoff_below_the_end_of_the_list_counts_the_empty_ranks():
     labels = {f"j{i}": 1 for i in range(10)}
-    qrels, run = qrels_of(labels), run_of(["j0", "j1", "j2"])
+    qrels, run = topic_qrels(labels), topic_run(["j0", "j1", "j2"])
     for k in (3, 5, 10, 1000):
         expected = discounted([1] * 3) / discounted([1] * min(k, 10))
         assert one(BNDCG @ k, qrels, run) == pytest.approx(expected, abs=1e-12)
@@ -178,9 +178,9 @@ def test_a_cutoff_below_the_end_of_the_list_counts_the_empty_ranks():
 
 def test_labels_below_zero_are_grade_zero_and_under_compat_no_judgments():
     labels = {"a": 2, "b": -1, "c": 1, "d": 0, "e": -2}
-    qrels, run = qrels_of(labels), run_of(["b", "a", "new"])
-    as_zero = qrels_of({document: max(label, 0) for document, label in labels.items()})
-    without = qrels_of({document: label for document, label in labels.items() if label >= 0})
+    qrels, run = topic_qrels(labels), topic_run(["b", "a", "new"])
+    as_zero = topic_qrels({document: max(label, 0) for document, label in labels.items()})
+    without = topic_qrels({document: label for document, label in labels.items() if label >= 0})
     for stat in ("mean", "q5", "mode"):
         for prior in ("pool", "run", "pool+run"):
             ours = BNDCG(stat=stat, prior=prior) @ 3
@@ -199,7 +199,7 @@ def test_labels_below_zero_are_grade_zero_and_under_compat_no_judgments():
 
 def test_order_of_visits_is_by_rank_and_under_compat_by_docno():
     labels = {"a": 2, "b": 1, "c": 0, "d": 0}
-    qrels, forth, back = qrels_of(labels), run_of(["u1", "u2", "c"]), run_of(["u2", "u1", "c"])
+    qrels, forth, back = topic_qrels(labels), topic_run(["u1", "u2", "c"]), topic_run(["u2", "u1", "c"])
     assert one(BNDCG @ 3, qrels, forth) == one(BNDCG @ 3, qrels, back)
     measure = BNDCG(compat="ecir23") @ 3
     assert one(measure, qrels, forth) > one(measure, qrels, back) + 1e-3

@@ -10,7 +10,7 @@ import pyterrier as pt
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from one_topic import RENAMED, discounted, qrels_of, run_of
+from one_topic import RENAMED, discounted, topic_qrels, topic_run
 from urn import sequences_by_hand
 
 import vbterrier
@@ -155,7 +155,7 @@ def test_every_statistic_is_that_of_the_process_followed_by_hand(
         grades = {*(max(label, 0) for label in labels.values()), 0}
         prior = dict.fromkeys(grades, 1 / len(grades))
     base = measure(**params, prior=prior, prior_strength=strength, cutoff=k)
-    result = values([base(stat=stat) for stat in STATS], qrels_of(labels), run_of(ranking))
+    result = values([base(stat=stat) for stat in STATS], topic_qrels(labels), topic_run(ranking))
     for stat in STATS:
         # A variance of rounding alone is a deviation of its root.
         within = 1e-7 if stat == "std" else 1e-10
@@ -163,14 +163,14 @@ def test_every_statistic_is_that_of_the_process_followed_by_hand(
         assert result[base(stat=stat)] == pytest.approx(by_hand.statistic(scores, stat), abs=within), stat
     # The variance of intervals of means over topics.
     part = base(stat="variance_part")
-    assert values([part], qrels_of(labels), run_of(ranking))[part] == pytest.approx(
+    assert values([part], topic_qrels(labels), topic_run(ranking))[part] == pytest.approx(
         by_hand.statistic(of_intervals, "std") ** 2, abs=1e-10
     )
 
 
 def test_ndcg_is_that_of_algorithm_1_where_the_pool_runs_short():
     """One relevant document is left for three draws: the first that draws grade 1 has it, with probability .75 each."""
-    qrels, run = qrels_of({"j1": 1, "j2": 0, "j3": 0, "j4": 1}), run_of(["j1", "u1", "u2", "u3"])
+    qrels, run = topic_qrels({"j1": 1, "j2": 0, "j3": 0, "j4": 1}), topic_run(["j1", "u1", "u2", "u3"])
     gains = [1 / math.log2(rank + 1) for rank in (1, 2, 3, 4)]
     chances = [0.75, 0.25 * 0.75, 0.25**2 * 0.75, 0.25**3]
     scores = [(1 + gain) / (1 + gains[1]) for gain in (*gains[1:], 0.0)]
@@ -207,14 +207,14 @@ def test_bounds_of_rbp_are_those_of_its_authors(covid, values_of, measure):
 
 
 def test_graded_rbp_of_binary_judgments_is_the_binary_one():
-    qrels, run = qrels_of({"a": 1, "b": 0, "c": 1}), run_of(["a", "b", "c"])
+    qrels, run = topic_qrels({"a": 1, "b": 0, "c": 1}), topic_run(["a", "b", "c"])
     graded = BRBP(p=0.5, rel=0, max_grade=1) @ 3
     assert values([graded], qrels, run)[graded] == pytest.approx(0.5 + 0.125)
 
 
 def test_bounds_of_rbp_by_hand_and_without_a_model():
     # Nothing is known to be non-relevant: no model could be fitted.
-    qrels, run = qrels_of({"a": 2, "b": 1}), run_of(["a", "new", "b"])
+    qrels, run = topic_qrels({"a": 2, "b": 1}), topic_run(["a", "new", "b"])
     graded = BRBP(p=0.5, rel=0, max_grade=2)
     bounds = [graded(stat=stat) @ 4 for stat in ("lower", "residual", "upper")]
     result = values(bounds, qrels, run)
@@ -234,7 +234,7 @@ def test_bounds_of_rbp_by_hand_and_without_a_model():
 def test_a_topic_without_a_relevant_document_scores_zero(measure, labels):
     measures = [measure(stat=stat) @ 3 for stat in ("mean", "std", "mode", "q5", "q95")]
     measures += [NDCGBound(side=side, kind="naive", dcg="exp-log2") @ 3 for side in ("lower", "upper")]
-    assert set(values(measures, qrels_of(labels), run_of(["a", "new", "newer"])).values()) == {0.0}
+    assert set(values(measures, topic_qrels(labels), topic_run(["a", "new", "newer"])).values()) == {0.0}
 
 
 # Draws
@@ -247,8 +247,8 @@ def partly_judged():
     for number in range(8):
         labels = {f"j{i}": int(label) for i, label in enumerate(rng.choice(4, 14, p=[0.5, 0.2, 0.2, 0.1]))}
         ranking = rng.permutation([*rng.choice(sorted(labels), 5, replace=False), *(f"u{i}" for i in range(5))])
-        qrels.append(qrels_of(labels, f"q{number}"))
-        run.append(run_of(ranking, f"q{number}"))
+        qrels.append(topic_qrels(labels, f"q{number}"))
+        run.append(topic_run(ranking, f"q{number}"))
     return pd.concat(qrels, ignore_index=True), pd.concat(run, ignore_index=True)
 
 
@@ -326,13 +326,13 @@ def test_floating_point_errors_of_the_caller_change_no_value(measure, partly_jud
 @pytest.mark.filterwarnings("ignore:qrels. 0 of .* judged documents have grade 0")
 def test_precision_wants_a_cutoff_and_a_highest_grade_is_at_least_that_of_the_qrels():
     with pytest.raises(ParameterError, match="precision needs a cutoff; add one, as in BP@10"):
-        values([BP], qrels_of({"a": 1}), run_of(["a"]))
+        values([BP], topic_qrels({"a": 1}), topic_run(["a"]))
     for measure in (BERR(max_grade=1) @ 5, BRBP(rel=0, max_grade=1) @ 5):
         with pytest.raises(ParameterError, match="max_grade=1: qrels hold grade 2; give at least that"):
-            values([measure], qrels_of({"a": 2}), run_of(["a"]))
+            values([measure], topic_qrels({"a": 2}), topic_run(["a"]))
     # The gain of a grade does not depend on the grades of other documents.
     binary, graded = BRBP(max_grade=2) @ 1, BRBP(rel=0, max_grade=2) @ 1
-    result = values([binary, graded], qrels_of({"a": 1, "b": 0}), run_of(["a"]))
+    result = values([binary, graded], topic_qrels({"a": 1, "b": 0}), topic_run(["a"]))
     assert result == pytest.approx({binary: 0.2, graded: 0.1})
 
 

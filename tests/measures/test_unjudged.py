@@ -5,7 +5,7 @@ import json
 import pandas as pd
 import pytest
 from ir_measures import nDCG
-from one_topic import discounted, one, qrels_of, run_of
+from one_topic import discounted, one, topic_qrels, topic_run
 
 from vbterrier import NDCGBound, Unjudged
 from vbterrier.errors import ParameterError
@@ -55,8 +55,8 @@ def test_the_naive_lower_bound_is_ndcg_on_real_runs(covid, values_of, name, k):
 
 
 def test_unjudged_is_a_share_of_what_each_topic_retrieved(values_of):
-    qrels = pd.concat([qrels_of({"a": 1}, "short"), qrels_of({"a": 1}, "long"), qrels_of({"a": 1}, "none")])
-    run = pd.concat([run_of(["new", "a"], "short"), run_of(["a", "b", "c", "d", "e"], "long")])
+    qrels = pd.concat([topic_qrels({"a": 1}, "short"), topic_qrels({"a": 1}, "long"), topic_qrels({"a": 1}, "none")])
+    run = pd.concat([topic_run(["new", "a"], "short"), topic_run(["a", "b", "c", "d", "e"], "long")])
     for k, expected in ((10, 0.8), (5, 0.8), (2, 0.5)):
         assert values_of(Unjudged @ k, qrels, run) == {"short": 0.5, "long": expected, "none": 0.0}
 
@@ -83,14 +83,14 @@ def test_published_cases_of_every_bound(shared_data, bound, gain, dcg):
                 rest.remove(grade)
         labels = {f"r{i}": grade for i, grade in enumerate(case["ranking"]) if grade is not None}
         labels |= {f"p{i}": grade for i, grade in enumerate(rest)}
-        run = run_of([f"r{i}" for i in range(len(case["ranking"]))])
+        run = topic_run([f"r{i}" for i in range(len(case["ranking"]))])
         measure = NDCGBound(side=side, kind=kind, dcg=dcg, max_grade=case["G"]) @ case["k"]
-        assert one(measure, qrels_of(labels), run) == pytest.approx(case[gain][bound], abs=1e-9)
+        assert one(measure, topic_qrels(labels), run) == pytest.approx(case[gain][bound], abs=1e-9)
 
 
 @pytest.mark.parametrize("side", ["lower", "upper"])
 def test_all_kinds_but_the_naive_one_need_the_highest_grade(side):
-    qrels, run = qrels_of({"a": 1, "b": 2}), run_of(["new", "a"])
+    qrels, run = topic_qrels({"a": 1, "b": 2}), topic_run(["new", "a"])
     for kind in ("rbp", "guaranteed", "posthoc"):
         with pytest.raises(ParameterError, match=r"give the highest grade of the scale.*NDCGBound\(max_grade=2\)"):
             one(NDCGBound(side=side, kind=kind) @ 2, qrels, run)
@@ -99,7 +99,7 @@ def test_all_kinds_but_the_naive_one_need_the_highest_grade(side):
 
 
 def test_the_highest_grade_is_the_gain_of_unjudged_documents():
-    qrels, run = qrels_of({"a": 1, "b": 2}), run_of(["new", "a"])
+    qrels, run = topic_qrels({"a": 1, "b": 2}), topic_run(["new", "a"])
     measure = NDCGBound(side="upper", kind="rbp") @ 2
     expected = discounted([2, 1]) / discounted([2, 2])
     assert one(measure(max_grade=2), qrels, run) == pytest.approx(expected, abs=1e-12)

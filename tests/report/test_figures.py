@@ -8,7 +8,7 @@ import figures
 import matplotlib as mpl
 import pandas as pd
 import pytest
-from figures import JUDGED_RUN, LONG, QRELS, caption_of, drawings, inside, legend_of, rows_named
+from figures import JUDGED_RUN, LONG, QRELS, caption_text, drawings, inside, legend_texts, rows_named
 from matplotlib.figure import Figure
 from night import at_night
 
@@ -113,7 +113,7 @@ def test_panels_are_drawn_where_asked_and_stay_in_their_figure(kind):
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "power"])
 def test_names_are_shown_as_they_are(kind):
     ax = drawings(ODD)[kind]()
-    shown = legend_of(ax) if kind in IN_LEGENDS else rows_named(ax)
+    shown = legend_texts(ax) if kind in IN_LEGENDS else rows_named(ax)
     if kind == "differences":
         expected = [" − ".join(pair) for pair in itertools.combinations(AS_SHOWN, 2)]
         assert {label.replace("…", "") for label in shown} >= {label for label in expected if len(label) < 12}
@@ -148,7 +148,7 @@ def test_settings_stay_as_they_were_and_a_missing_matplotlib_names_the_extra(kin
 
 
 def artists(ax):
-    return caption_of(ax), [line.get_xydata().tolist() for line in ax.lines]
+    return caption_text(ax), [line.get_xydata().tolist() for line in ax.lines]
 
 
 @pytest.mark.parametrize(("draw", "frames", "_what"), FRAMES, ids=[what for *_, what in FRAMES])

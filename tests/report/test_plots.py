@@ -13,10 +13,10 @@ from figures import (
     INTENTS,
     RUN,
     TAGS,
-    band_of,
+    band_corners,
     c_frame,
-    caption_of,
-    legend_of,
+    caption_text,
+    legend_texts,
     points,
     refusals,
     rows_named,
@@ -54,9 +54,9 @@ def test_forest_draws_every_point_and_interval_where_the_frame_has_it():
 
 
 def test_forest_says_topics_level_method_resamples_and_seed():
-    assert caption_of(forest(c_frame())) == "50 topics; 95% intervals: topics (percentile), 2,000 resamples, seed 7"
+    assert caption_text(forest(c_frame())) == "50 topics; 95% intervals: topics (percentile), 2,000 resamples, seed 7"
     odd = c_frame(n_qids=[1, 48], level=0.9, method="unjudged (normal)", n_resamples=0)
-    assert caption_of(forest(odd)) == "1 to 48 topics; 90% intervals: unjudged (normal)"
+    assert caption_text(forest(odd)) == "1 to 48 topics; 90% intervals: unjudged (normal)"
 
 
 def test_forest_sorts_best_first_and_unknown_last():
@@ -69,7 +69,7 @@ def test_forest_draws_measures_of_a_system_side_by_side_with_different_marks():
     ax = forest(frame)
     marks = [line for line in ax.lines if len(line.get_xdata()) == 2 and line.get_linestyle() == "None"]
     assert len({line.get_marker() for line in marks}) == len({line.get_color() for line in marks}) == 3
-    assert legend_of(ax) == ["VB@10", "ES@10", "VB(alpha=0.5)@10"]
+    assert legend_texts(ax) == ["VB@10", "ES@10", "VB(alpha=0.5)@10"]
     heights = sorted(y for _, y in points(ax))
     assert len(set(heights)) == 6
     assert [round(y) for y in heights] == [0, 0, 0, 1, 1, 1], "each mark is within its system's row"
@@ -87,18 +87,18 @@ def test_forest_draws_one_measure_when_asked_and_knows_the_nearest_name():
 def test_forest_draws_each_method_of_a_measure_with_its_mark():
     frame = pd.concat([c_frame(measures=["BNDCG@10"]), c_frame(measures=["BNDCG@10"], method="unjudged (normal)")])
     ax = forest(frame)
-    assert (ax.get_xlabel(), legend_of(ax)) == ("BNDCG@10", ["topics (percentile)", "unjudged (normal)"])
+    assert (ax.get_xlabel(), legend_texts(ax)) == ("BNDCG@10", ["topics (percentile)", "unjudged (normal)"])
     more = pd.concat([frame, c_frame(measures=["nDCG@10"])])
     labels = ["BNDCG@10, topics (percentile)", "BNDCG@10, unjudged (normal)", "nDCG@10, topics (percentile)"]
-    assert legend_of(forest(more)) == labels
+    assert legend_texts(forest(more)) == labels
     assert forest(frame, method="unjudged (normal)").get_xlabel() == "BNDCG@10"
 
 
 def test_forest_has_up_to_fourteen_marks():
     many = many_marks()
-    assert len(legend_of(forest(many, method="two"))) == 8
+    assert len(legend_texts(forest(many, method="two"))) == 8
     ax = forest(many.iloc[:-4])
-    assert len(legend_of(ax)) == 14
+    assert len(legend_texts(ax)) == 14
     # No two series share both colour and marker.
     looks = {(line.get_color(), line.get_marker()) for line in ax.lines if line.get_linestyle() == "None"}
     assert len(looks) == 14
@@ -109,16 +109,16 @@ def test_points_are_means_over_replicas_where_there_are_any():
     frame = pd.concat([c_frame(value=[0.7, 0.9], **about), c_frame(value=[0.7, 0.9], low=[0.6, 0.8], high=1.0)])
     alone = forest(frame, method="intents (percentile)", sort=True)
     assert (rows_named(alone), points(alone)) == (["b", "a"], [(0.3, 1), (0.5, 0)])
-    assert caption_of(alone).startswith(
+    assert caption_text(alone).startswith(
         "50 topics; points: mean over replicas; 95% intervals: intents (percentile), 2,000"
     )
     both = forest(frame)
     assert [x for x, _ in points(both)] == [0.3, 0.5, 0.7, 0.9]
-    assert "; points of intents (percentile): mean over replicas; 95%" in caption_of(both)
-    assert "replicas" not in caption_of(forest(frame, method="topics (percentile)"))
+    assert "; points of intents (percentile): mean over replicas; 95%" in caption_text(both)
+    assert "replicas" not in caption_text(forest(frame, method="topics (percentile)"))
     line = curve(frame.assign(measure="VB@10"))
     assert sorted(y for one in line.lines for y in one.get_ydata() if one.get_marker() != "None") == [0.3, 0.5]
-    assert "; points: mean over replicas; " in caption_of(line)
+    assert "; points: mean over replicas; " in caption_text(line)
 
 
 @pytest.mark.parametrize(("measure", "zero"), [("VB@10", True), ("ES@10", False), ("VB(alpha=0.5)@3", True)])
@@ -135,16 +135,16 @@ def test_forest_draws_points_without_interval_hollow_and_counts_them():
     assert [row for row, _, _ in segments(ax)] == [0]
     assert points(ax, hollow=True) == [(frame["value"][1], 1)]
     assert rows_named(ax) == ["a", "b", "c"]
-    assert caption_of(ax).endswith("hollow: no interval (1 of 3); no value: 1")
+    assert caption_text(ax).endswith("hollow: no interval (1 of 3); no value: 1")
 
 
 def test_forest_names_data_that_all_measures_share_in_the_caption():
     names = ["VB(intents='demo',tags='wat')@5", "ES(intents='demo',tags='wat')@5"]
     ax = forest(c_frame(measures=names))
-    assert legend_of(ax) == ["VB@5", "ES@5"]
-    assert caption_of(ax).endswith("intents 'demo', tags 'wat'")
+    assert legend_texts(ax) == ["VB@5", "ES@5"]
+    assert caption_text(ax).endswith("intents 'demo', tags 'wat'")
     ax = forest(c_frame(measures=["ES(tags='wat')@5", "ES(tags='gold')@5"]))
-    assert legend_of(ax) == ["ES(tags='wat')@5", "ES(tags='gold')@5"]
+    assert legend_texts(ax) == ["ES(tags='wat')@5", "ES(tags='gold')@5"]
 
 
 # Curves
@@ -157,13 +157,13 @@ def test_curve_draws_scores_against_cutoffs_in_rising_order():
     assert line.get_xydata().tolist() == [[1, frame["value"][1]], [5, frame["value"][2]], [10, frame["value"][0]]]
     assert ax.get_xticks().tolist() == [1, 5, 10]
     assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_xscale()) == ("cutoff", "ES@k", "linear")
-    assert legend_of(ax) == ["a"]
+    assert legend_texts(ax) == ["a"]
 
 
 def test_curve_bands_are_the_intervals():
     frame = c_frame(["a"], ["ES@1", "ES@5"])
     ends = zip([1, 5] * 2, [*frame["low"], *frame["high"]], strict=True)
-    assert band_of(curve(frame)) == {(at, round(end, 9)) for at, end in ends}
+    assert band_corners(curve(frame)) == {(at, round(end, 9)) for at, end in ends}
     assert segments(curve(frame[:1]), upright=True) == [(1, frame["low"][0], frame["high"][0])]
 
 
@@ -172,9 +172,9 @@ def test_curve_draws_systems_by_colour_and_measures_by_dashes():
     drawn = [line for line in ax.lines if line.get_marker() != "None"]
     assert len({line.get_color() for line in drawn}) == 2
     assert len({line._unscaled_dash_pattern[1] for line in drawn}) == 2
-    assert legend_of(ax) == ["a", "b", "ES@k", "VB@k"]
+    assert legend_texts(ax) == ["a", "b", "ES@k", "VB@k"]
     assert ax.get_ylabel() == "score"
-    assert legend_of(curve(c_frame(["a", "b"], ["ES@1", "VB@1", "VB@5"]), measure="VB")) == ["a", "b"]
+    assert legend_texts(curve(c_frame(["a", "b"], ["ES@1", "VB@1", "VB@5"]), measure="VB")) == ["a", "b"]
 
 
 def test_curve_over_alpha_draws_es_at_alpha_0_of_vb():
@@ -183,7 +183,7 @@ def test_curve_over_alpha_draws_es_at_alpha_0_of_vb():
     value = dict(zip(frame["measure"], frame["value"], strict=True))
     expected = [[0, value["ES@10"]], [0.5, value["VB(alpha=0.5)@10"]], [1, value["VB@10"]]]
     assert ax.lines[-1].get_xydata().tolist() == expected
-    assert (ax.get_ylabel(), legend_of(ax)) == ("VB(α)@10", ["a"])
+    assert (ax.get_ylabel(), legend_texts(ax)) == ("VB(α)@10", ["a"])
 
 
 def test_curve_prefers_vb_with_alpha_0_itself():
@@ -205,7 +205,7 @@ def test_curve_draws_means_of_values_without_bands():
     )
     ax = curve(values)
     assert ax.lines[0].get_xydata().tolist() == [[1, 0.25], [5, 0.75]]
-    assert caption_of(ax) == "2 topics; no intervals"
+    assert caption_text(ax) == "2 topics; no intervals"
     values.loc[0, "value"] = np.nan
     ax = curve(values)
     assert np.isnan(ax.lines[0].get_ydata()).tolist() == [True, False], "a mean over some topics is another mean"
@@ -215,13 +215,13 @@ def test_curve_colours_the_best_of_many_and_counts_the_others():
     names = [f"s{place:02}" for place in range(20)]
     frame = c_frame(names, ["ES@1", "ES@5"])
     ax = curve(frame)
-    assert legend_of(ax) == [*names[::-1][:7], "13 others"]
+    assert legend_texts(ax) == [*names[::-1][:7], "13 others"]
     assert sum(line.get_color() == style.MUTED for line in ax.lines) == 13
     assert len(ax.collections) == 7, "bands of coloured systems only"
-    assert caption_of(ax).endswith("in colour: the 7 highest at the end")
+    assert caption_text(ax).endswith("in colour: the 7 highest at the end")
     ax = curve(frame, highlight=["s03"])
-    assert legend_of(ax) == ["s03", "19 others"]
-    assert "highest" not in caption_of(ax)
+    assert legend_texts(ax) == ["s03", "19 others"]
+    assert "highest" not in caption_text(ax)
 
 
 def test_curve_over_a_wide_range_of_cutoffs_is_logarithmic_with_ticks_that_can_be_read():
@@ -259,8 +259,8 @@ def test_map_by_hand():
     assert ranks(ax) == {(0, 1): "3", (0, 2): "1", (1, 1): "1", (1, 2): "2"}
     assert rows_named(ax) == ["a", "b"]
     assert ax.get_title(loc="left") == "2 topics, in the order given"
-    assert "covered by the first 1 documents;" in caption_of(ax)
-    assert caption_of(ax).endswith("ES@1 0.375 over all n = 2")
+    assert "covered by the first 1 documents;" in caption_text(ax)
+    assert caption_text(ax).endswith("ES@1 0.375 over all n = 2")
 
 
 def test_map_orders_topics_by_expected_success():
@@ -268,14 +268,14 @@ def test_map_orders_topics_by_expected_success():
     assert rows_named(coverage_map(RUN, INTENTS, tags=TAGS, cutoff=1, order="most")) == ["b", "a"]
     one = coverage_map(RUN, INTENTS, tags=TAGS, cutoff=1, order="most", n_topics=1)
     assert (rows_named(one), one.get_title(loc="left")) == (["b"], "1 of 2 topics")
-    assert caption_of(one).endswith("ES@1 0.500 here, 0.375 over all n = 2")
+    assert caption_text(one).endswith("ES@1 0.500 here, 0.375 over all n = 2")
     assert rows_named(coverage_map(RUN, INTENTS, tags=TAGS, cutoff=1, qids=["b", "a"])) == ["b", "a"]
 
 
 def test_map_names_the_hidden_probability():
     ax = coverage_map(RUN, INTENTS, tags=TAGS, cutoff=1, n_intents=2)
     assert mesh(ax).shape == (2, 2)
-    assert caption_of(ax).endswith("hidden intents: up to 20% of the probability")
+    assert caption_text(ax).endswith("hidden intents: up to 20% of the probability")
 
 
 def test_map_reads_tags_of_the_run_and_names_topics_by_their_text():
@@ -354,23 +354,23 @@ def test_reliability_draws_bins_by_prediction_with_areas_by_size():
     assert marks.get_offsets().tolist() == line.get_xydata().tolist()
     assert (marks.get_sizes() / marks.get_sizes()[1]).tolist() == pytest.approx([0.8, 1.0, 0.2])
     # (.2 * 10 + .1 * 40 + 0 * 50) / 100
-    assert caption_of(ax) == "ECE 0.060; 3 bins, area: bin size (10 to 50); n = 100"
+    assert caption_text(ax) == "ECE 0.060; 3 bins, area: bin size (10 to 50); n = 100"
     assert (ax.get_aspect(), ax.get_legend()) == (1.0, None)
 
 
 def test_reliability_gives_each_method_its_line_and_error():
     both = pd.concat([BINS.assign(method="prior"), BINS.assign(method="T, 2", observed=BINS["predicted"])])
     ax = reliability(both)
-    assert legend_of(ax) == ["prior", "T, 2"]
-    assert caption_of(ax).startswith("ECE 0.060 (prior), 0.000 (T, 2); ")
-    assert caption_of(ax).endswith("n = 100 for each method")
+    assert legend_texts(ax) == ["prior", "T, 2"]
+    assert caption_text(ax).startswith("ECE 0.060 (prior), 0.000 (T, 2); ")
+    assert caption_text(ax).endswith("n = 100 for each method")
     assert len({to_hex(marks.get_facecolor()[0]) for marks in sizes(ax)}) == 2
     assert len(reliability(both, method="prior").lines) == 2
 
 
 def test_reliability_draws_no_empty_bins():
     empty = pd.concat([BINS, pd.DataFrame({"predicted": [np.nan], "observed": [np.nan], "n": [0]})])
-    assert caption_of(reliability(empty)) == caption_of(reliability(BINS))
+    assert caption_text(reliability(empty)) == caption_text(reliability(BINS))
 
 
 def test_reliability_reads_results_of_calibration_error():
@@ -379,12 +379,12 @@ def test_reliability_reads_results_of_calibration_error():
     error = calibration_error(intents, labels, n_bins=2)
     ax = reliability(error)
     assert ax.lines[1].get_xydata() == pytest.approx(np.array([[0.3, 0.5], [0.7, 0.5]]))
-    assert caption_of(ax) == f"ECE {error.ece:.3f}; 2 bins, area: bin size (2 to 2); n = 4"
-    assert caption_of(reliability(error.bins)) == caption_of(ax)
+    assert caption_text(ax) == f"ECE {error.ece:.3f}; 2 bins, area: bin size (2 to 2); n = 4"
+    assert caption_text(reliability(error.bins)) == caption_text(ax)
     human = calibration_error(intents, intents, n_bins=2)
     ax = reliability({"softmax": error, "human": human.bins, "mine": BINS[:0]})
-    assert legend_of(ax) == ["softmax", "human"]
-    assert caption_of(ax).startswith("ECE 0.200 (softmax), 0.000 (human); ")
+    assert legend_texts(ax) == ["softmax", "human"]
+    assert caption_text(ax).startswith("ECE 0.200 (softmax), 0.000 (human); ")
     one = reliability({"softmax": error, "human": human}, method="human")
     assert one.lines[1].get_xydata().tolist() == ax.lines[2].get_xydata().tolist()
 
@@ -511,7 +511,7 @@ def test_figures_of_trec_web_2012_show_its_numbers(shared_data):
     n_intents = (~np.isnan(mesh(ax))).sum(axis=1)
     ringed = np.bincount([row for row, _ in rings(ax)], minlength=50)
     assert (ringed / n_intents).tolist() == pytest.approx(per_topic[rows_named(ax)].tolist())
-    assert "ES@10 0.589 over all n = 50" in caption_of(ax)
+    assert "ES@10 0.589 over all n = 50" in caption_text(ax)
 
 
 def test_sensitivity_draws_each_value_in_the_block_of_its_parameter():
@@ -524,9 +524,9 @@ def test_sensitivity_draws_each_value_in_the_block_of_its_parameter():
     assert {(at[row.parameter, row.setting], round(row.value, 6)) for row in table.itertuples()} <= drawn
     assert [text.get_text() for text in ax.get_xticklabels()] == ["0.5", "1", "2", "0.95", "1"]
     assert [text.get_text() for text in ax.get_xticklabels(minor=True)] == ["T", "ρ"]
-    assert legend_of(ax) == ["a", "b", "ES@10", "VB@10"]
+    assert legend_texts(ax) == ["a", "b", "ES@10", "VB@10"]
     marks = sorted(map(tuple, np.round(ax.collections[-1].get_offsets(), 6).tolist()))
     rows = table[table["reference"]].itertuples()
     assert marks == sorted((at[row.parameter, row.setting], round(row.value, 6)) for row in rows)
-    assert caption_of(ax).startswith("means of 50 topics; temperature T, intents with the mass ρ; white marks")
+    assert caption_text(ax).startswith("means of 50 topics; temperature T, intents with the mass ρ; white marks")
     assert [text.get_text() for text in sensitivity(table.iloc[:0]).texts] == ["no settings"]

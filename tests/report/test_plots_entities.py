@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from figures import caption_of, legend_of, refusals, segments
+from figures import caption_text, legend_texts, refusals, segments
 from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
 from planted import planted_collection
@@ -61,8 +61,10 @@ def test_runs_are_drawn_at_their_means_and_the_frontier_is_filled():
     assert len({colour for colour, _ in result.values()}) == 5
     (steps,) = [line for line in ax.lines if line.get_drawstyle() == "steps-post"]
     assert np.round(steps.get_xydata(), 9).tolist() == [[0.2, 0.5], [0.6, 0.9]]
-    assert (ax.get_xlabel(), ax.get_ylabel(), legend_of(ax)) == ("NonRelCov@20", "RelCov@20", list(POINTS))
-    assert caption_of(ax).startswith("points: means over 2 topics; filled, on the line: Pareto frontier (2 of 5 runs)")
+    assert (ax.get_xlabel(), ax.get_ylabel(), legend_texts(ax)) == ("NonRelCov@20", "RelCov@20", list(POINTS))
+    assert caption_text(ax).startswith(
+        "points: means over 2 topics; filled, on the line: Pareto frontier (2 of 5 runs)"
+    )
 
 
 @pytest.mark.parametrize(
@@ -87,7 +89,7 @@ def test_the_ratio_is_of_means_and_ignores_ratios_of_the_frame():
     ax = coverage_discrimination(values, x="RelCov@20", y="DiscRatio@20")
     assert sorted(marks(ax)) == sorted((y, round(y / x, 9)) for x, y in POINTS.values())
     assert ax.get_yscale() == "linear"
-    assert "DiscRatio: ratio of means" in caption_of(ax)
+    assert "DiscRatio: ratio of means" in caption_text(ax)
     assert [1, 1] in [list(line.get_ydata()) for line in ax.lines]
     wide = coverage_discrimination(v_frame(POINTS | {"f": (0.05, 0.6)}), x="RelCov@20", y="DiscRatio@20")
     assert wide.get_yscale() == "log"
@@ -108,9 +110,9 @@ def test_an_infinite_ratio_is_drawn_at_the_edge_and_an_undefined_one_refused():
     y = np.array([point[1] / point[0] for point in POINTS.values()])
     fit = stats.linregress(x, y)
     low, high = stats.t.interval(0.95, len(x) - 2, fit.slope, fit.stderr)
-    assert "star: selected with judgments" in caption_of(ax)
-    assert "at the top edge: DiscRatio@20 infinite (1)" in caption_of(ax)
-    assert f"line: slope {fit.slope:.2f} over {len(x)} runs (95% t: {low:.2f} to {high:.2f})" in caption_of(ax)
+    assert "star: selected with judgments" in caption_text(ax)
+    assert "at the top edge: DiscRatio@20 infinite (1)" in caption_text(ax)
+    assert f"line: slope {fit.slope:.2f} over {len(x)} runs (95% t: {low:.2f} to {high:.2f})" in caption_text(ax)
     assert [x.min(), x.max()] in [list(one.get_xdata()) for one in ax.lines]
 
 
@@ -121,22 +123,22 @@ def test_a_target_is_shaded_towards_what_is_better_and_its_runs_counted():
     assert region.get_bbox().x1 == pytest.approx(0.65)
     assert region.get_bbox().y0 == pytest.approx(0.8)
     assert region.get_bbox().y1 == pytest.approx(ax.get_ylim()[1])
-    assert caption_of(ax).endswith("shaded: NonRelCov@20 < 0.65, RelCov@20 > 0.8 (1 of 5 runs)")
+    assert caption_text(ax).endswith("shaded: NonRelCov@20 < 0.65, RelCov@20 > 0.8 (1 of 5 runs)")
     other = coverage_discrimination(v_frame(POINTS, "RelCov@20", "OER@20"), x="RelCov@20", y="OER@20", target=(0.95, 2))
-    assert caption_of(other).endswith("shaded: RelCov@20 > 0.95, OER@20 > 2 (0 of 5 runs)")
+    assert caption_text(other).endswith("shaded: RelCov@20 > 0.95, OER@20 > 2 (0 of 5 runs)")
     assert other.get_ylim()[1] > 2, "an empty region is to be seen, too"
     values = v_frame(POINTS).query("qid == 'q1'")
     at = values[values["name"] == "b"].set_index("measure")["value"]
     edge = coverage_discrimination(values, target=(at["NonRelCov@20"], at["RelCov@20"] - 0.1))
-    assert caption_of(edge).endswith("(0 of 5 runs)"), "what is at the limit is not beyond it"
+    assert caption_text(edge).endswith("(0 of 5 runs)"), "what is at the limit is not beyond it"
 
 
 @pytest.mark.slow
 def test_correlation_over_runs():
     r = np.corrcoef(*np.array(list(POINTS.values())).T)[0, 1]
-    assert f"r = {r:.3f} over runs (95% Fisher z: " in caption_of(coverage_discrimination(v_frame(POINTS)))
+    assert f"r = {r:.3f} over runs (95% Fisher z: " in caption_text(coverage_discrimination(v_frame(POINTS)))
     few = {name: POINTS[name] for name in "abc"}
-    assert "r = " not in caption_of(coverage_discrimination(v_frame(few)))
+    assert "r = " not in caption_text(coverage_discrimination(v_frame(few)))
 
 
 def test_means_are_over_topics_that_have_all_values():
@@ -144,7 +146,7 @@ def test_means_are_over_topics_that_have_all_values():
     lost = pd.DataFrame([("a", "q3", "RelCov@20", 0.0)], columns=values.columns)
     ax = coverage_discrimination(pd.concat([values, lost]))
     assert set(marks(ax)) == set(POINTS.values())
-    assert caption_of(ax).startswith("points: means over 2 topics (1 undefined)")
+    assert caption_text(ax).startswith("points: means over 2 topics (1 undefined)")
     values.loc[values["name"] == "a", "qid"] += "9"
     with pytest.raises(InputError, match=r"no topic has NonRelCov@20 and RelCov@20 of all 5 runs"):
         coverage_discrimination(values)
@@ -153,14 +155,14 @@ def test_means_are_over_topics_that_have_all_values():
 def test_of_many_runs_those_on_the_frontier_or_families_are_coloured():
     many = {f"r{place}": (place / 40, (place / 40) ** 2) for place in range(20)}
     ax = coverage_discrimination(v_frame(many))
-    names = legend_of(ax)
+    names = legend_texts(ax)
     assert (len(names), names[0], names[-2], names[-1]) == (8, "r0", "r19", "13 others")
     colours = [colour for colour, _ in marks(ax).values()]
     assert colours.count(MUTED) == 13
     ax = coverage_discrimination(v_frame(many), highlight=["r3"])
-    assert legend_of(ax) == ["r3", "19 others"]
+    assert legend_texts(ax) == ["r3", "19 others"]
     ax = coverage_discrimination(v_frame(many), families=dict.fromkeys(list(many)[::2], "even"))
-    assert legend_of(ax) == ["even", "other"]
+    assert legend_texts(ax) == ["even", "other"]
     assert [colour for colour, _ in marks(ax).values()].count(COLOURS[0].lower()) == 10
 
 
@@ -190,11 +192,11 @@ def test_bars_hold_shares_of_each_run_stacked_by_class():
     assert means == [(pytest.approx(0.5), 0.45), (pytest.approx(0.15), 1.45)]
     beside = [text.get_text() for text in ax.texts]
     assert beside[:3] == ["75% / 25%", "0% / 0%", "signal / bait"]
-    assert legend_of(ax) == ["core", "conditional", "sparse", "absent", "anti-signal", "mean"]
+    assert legend_texts(ax) == ["core", "conditional", "sparse", "absent", "anti-signal", "mean"]
     entities = "2 to 4 entities for each run; 1 topic"
-    assert caption_of(ax) == f"{entities}; bars: shares in steps of 0.5, scaled to the highest bar of each run"
+    assert caption_text(ax) == f"{entities}; bars: shares in steps of 0.5, scaled to the highest bar of each run"
     without = pd.DataFrame({"name": ["a"], "qid": ["q2"], "oer": [np.nan], "signal": ["undefined"]})
-    assert caption_of(oer_distributions(pd.concat([SLOTS, without]), step=0.5)).endswith("no OER for their topics: 1")
+    assert caption_text(oer_distributions(pd.concat([SLOTS, without]), step=0.5)).endswith("no OER for their topics: 1")
 
 
 def test_no_bar_mixes_signs_and_all_entities_are_drawn():
@@ -216,10 +218,10 @@ def test_captions_count_entities_without_oer_and_give_settings(planted):
     slots.loc[slots["qid"] == "q001", "oer"] = np.nan
     ax = oer_distributions(slots, runs=["topical", "odds"])
     assert [label.get_text() for label in ax.get_yticklabels()] == ["topical", "odds"]
-    assert caption_of(ax).startswith(
+    assert caption_text(ax).startswith(
         "35 entities for each run; 7 topics; first 5 entities, α 0.5, τ 3, relevant: label 1 and above;"
     )
-    assert caption_of(ax).endswith("not drawn, no OER for their topics: 10")
+    assert caption_text(ax).endswith("not drawn, no OER for their topics: 10")
     rates = slots.dropna(subset="oer").query("name == 'odds'")["signal"].isin(["core", "conditional"]).mean()
     assert ax.texts[1].get_text().startswith(f"{100 * rates:.0f}% / ")
 
@@ -272,7 +274,7 @@ def by_k(planted):
 
 def test_coverage_over_k_is_solid_for_relevant_and_dashed_for_other_documents(by_k):
     ax = coverage_by_k(by_k)
-    assert legend_of(ax) == ["odds", "topical", "RelCov@k", "NonRelCov@k"]
+    assert legend_texts(ax) == ["odds", "topical", "RelCov@k", "NonRelCov@k"]
     value = by_k.set_index(["name", "measure"])["value"]
     drawn = {tuple(line.get_ydata()): line for line in ax.lines if line.get_marker() != "None"}
     for name, measure in ((name, one) for name in ("odds", "topical") for one in ("RelCov", "NonRelCov")):
@@ -300,7 +302,7 @@ def test_the_ratio_over_k_has_its_interval_and_a_line_at_one(by_k):
     assert [1, 1] in [list(line.get_ydata()) for line in ax.lines]
     wide = rows["value"].max() > 5 * rows["value"].min()
     assert (ax.get_yscale(), ax.get_ylabel()) == ("log" if wide else "linear", "DiscRatio@k")
-    assert "ratio of means" in caption_of(ax)
+    assert "ratio of means" in caption_text(ax)
     low = by_k.assign(value=by_k["value"].clip(1, 2), low=1.0, high=2.0)
     assert coverage_by_k(low, ratio=True).get_yscale() == "linear"
 
@@ -330,8 +332,8 @@ def test_topics_their_tertiles_and_the_break(table):
     assert [result.value] * 2 in [list(line.get_xdata()) for line in ax.lines]
     (span,) = ax.patches
     assert (span.get_x(), span.get_x() + span.get_width()) == pytest.approx((result.low, result.high))
-    assert legend_of(ax) == ["topic", "mean of tertile", "breakpoint"]
-    caption = caption_of(ax)
+    assert legend_texts(ax) == ["topic", "mean of tertile", "breakpoint"]
+    caption = caption_text(ax)
     mean = table["gain"][:60].mean()
     assert caption.startswith(f"60 topics (1 without coverage), mean gain {mean:+.3f}; means of 20")
     assert f"breakpoint (step) {result.value:.2f} (95% {result.low:.2f} to {result.high:.2f}, 50 resamples)" in caption
@@ -340,9 +342,9 @@ def test_topics_their_tertiles_and_the_break(table):
 
 def test_strata_and_breaks_can_be_left_out(table):
     ax = gain_by_coverage(table, n_strata=None)
-    assert (len(ax.collections), len(ax.patches), legend_of(ax)) == (0, 0, ["topic"])
+    assert (len(ax.collections), len(ax.patches), legend_texts(ax)) == (0, 0, ["topic"])
     ax = gain_by_coverage(table.rename(columns={"gain": "AP"}), gain="AP", n_strata=4)
-    assert legend_of(ax) == ["topic", "mean of stratum"]
+    assert legend_texts(ax) == ["topic", "mean of stratum"]
     assert len([one for one in ax.collections if hasattr(one, "get_segments")]) == 4
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("RelCov@20", "AP")
     assert [0, 0] in [list(line.get_ydata()) for line in ax.lines if to_hex(line.get_color()) == INK]

@@ -6,13 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from figures import (
-    band_of,
-    caption_of,
+    band_corners,
+    caption_text,
     counts_frame,
     curve_frame,
     draws_frame,
-    legend_of,
-    lines_of,
+    legend_texts,
+    line_points,
     pairs_frame,
     refusals,
     rows_named,
@@ -51,32 +51,32 @@ def test_scores_are_drawn_against_sizes_with_bands():
     frame = sizes_frame(["a"]).sample(frac=1, random_state=0)
     ax = score_by_size(frame)
     ordered = frame.sort_values("n_qids")
-    assert lines_of(ax, COLOURS[0]) == [ordered[["n_qids", "mean"]].to_numpy().tolist()]
+    assert line_points(ax, COLOURS[0]) == [ordered[["n_qids", "mean"]].to_numpy().tolist()]
     for n, low, high in ordered[["n_qids", "low", "high"]].to_numpy():
-        assert {(n, round(low, 9)), (n, round(high, 9))} <= band_of(ax)
-    assert (ax.get_xlabel(), ax.get_ylabel(), legend_of(ax)) == ("number of queries", "F1", ["a"])
-    assert caption_of(ax) == "1 system; 200 random subsets of each size, seed 7; bands: the middle 95% of the subsets"
+        assert {(n, round(low, 9)), (n, round(high, 9))} <= band_corners(ax)
+    assert (ax.get_xlabel(), ax.get_ylabel(), legend_texts(ax)) == ("number of queries", "F1", ["a"])
+    assert caption_text(ax) == "1 system; 200 random subsets of each size, seed 7; bands: the middle 95% of the subsets"
 
 
 def test_measures_and_orders_have_dashes_and_can_be_chosen():
     both = pd.concat([sizes_frame(measures=("F1", "P")), sizes_frame(measures=("F1", "P"), order="given")])
     kinds = ["F1, random subsets", "P, random subsets", "F1, order given", "P, order given"]
-    assert legend_of(score_by_size(both)) == ["a", "b", *kinds]
+    assert legend_texts(score_by_size(both)) == ["a", "b", *kinds]
     ax = score_by_size(both, measure="P")
-    assert (ax.get_ylabel(), legend_of(ax)) == ("P", ["a", "b", "random subsets", "order given"])
+    assert (ax.get_ylabel(), legend_texts(ax)) == ("P", ["a", "b", "random subsets", "order given"])
     assert len({line._unscaled_dash_pattern[1] for line in ax.lines}) == 2
-    assert "200 random subsets of each size, seed 7; the first queries in the order given; bands" in caption_of(ax)
+    assert "200 random subsets of each size, seed 7; the first queries in the order given; bands" in caption_text(ax)
     ax = score_by_size(both, order="given")
-    assert legend_of(ax) == ["a", "b", "F1", "P"]
-    assert caption_of(ax) == "2 systems; the first queries in the order given; no bands"
+    assert legend_texts(ax) == ["a", "b", "F1", "P"]
+    assert caption_text(ax) == "2 systems; the first queries in the order given; no bands"
 
 
 def test_of_many_systems_the_highest_at_the_end_have_colours():
     names = [f"s{place:02}" for place in range(27)]
     ax = score_by_size(sizes_frame(names))
-    assert legend_of(ax) == [*names[::-1][:7], "20 others"]
-    assert caption_of(ax).endswith("in colour: the 7 highest at the end")
-    assert legend_of(score_by_size(sizes_frame(names), highlight=["s03", "s01"])) == ["s03", "s01", "25 others"]
+    assert legend_texts(ax) == [*names[::-1][:7], "20 others"]
+    assert caption_text(ax).endswith("in colour: the 7 highest at the end")
+    assert legend_texts(score_by_size(sizes_frame(names), highlight=["s03", "s01"])) == ["s03", "s01", "25 others"]
 
 
 def test_systems_of_one_size_are_drawn_side_by_side():
@@ -107,27 +107,27 @@ def test_sizes_that_grow_by_factors_have_a_logarithmic_axis():
 def test_counts_of_systems_not_worse_over_sizes():
     frame = counts_frame()
     ax = not_worse_by_size(frame)
-    assert lines_of(ax, COLOURS[0]) == [frame[["n_qids", "n_not_worse"]].to_numpy().tolist()]
-    assert lines_of(ax, MUTED) == [[[0, 26], [1, 26]]], "all but the best"
+    assert line_points(ax, COLOURS[0]) == [frame[["n_qids", "n_not_worse"]].to_numpy().tolist()]
+    assert line_points(ax, MUTED) == [[[0, 26], [1, 26]]], "all but the best"
     low, high = ax.get_ylim()
     assert low < 0
     assert high > 26
-    assert (ax.get_ylabel(), legend_of(ax)) == ("systems not worse", ["F1"])
-    assert caption_of(ax) == (
+    assert (ax.get_ylabel(), legend_texts(ax)) == ("systems not worse", ["F1"])
+    assert caption_text(ax) == (
         "not significantly worse than the best, of 26 others (dashed); bootstrap test at 0.05, 1,000 resamples, "
         "seed 7; 50 random subsets of each size, seed 7; bands: the middle 95% of the subsets"
     )
     exact = counts_frame(order="given").assign(test="t", n_resamples=0)
-    assert "; t test at 0.05; the first queries" in caption_of(not_worse_by_size(exact))
+    assert "; t test at 0.05; the first queries" in caption_text(not_worse_by_size(exact))
 
 
 def test_measures_have_colours_tests_and_orders_dashes():
     frame = pd.concat([counts_frame(("F1", "P")), counts_frame(("F1", "P"), order="given")])
     ax = not_worse_by_size(frame)
-    assert legend_of(ax) == ["F1", "P", "random subsets", "order given"]
-    assert legend_of(not_worse_by_size(frame, measure="P", order="given")) == ["P"]
+    assert legend_texts(ax) == ["F1", "P", "random subsets", "order given"]
+    assert legend_texts(not_worse_by_size(frame, measure="P", order="given")) == ["P"]
     tests = pd.concat([counts_frame(), counts_frame().assign(test="t")])
-    assert legend_of(not_worse_by_size(tests)) == ["F1", "bootstrap", "t"]
+    assert legend_texts(not_worse_by_size(tests)) == ["F1", "bootstrap", "t"]
 
 
 # Power
@@ -137,28 +137,28 @@ def test_power_crosses_its_target_between_sizes():
     """By hand: over √n from 10 (.7) to 15 (.9) the power .8 is at 12.5: 156.25 queries, so 157 are needed."""
     frame = curve_frame()
     ax = power_curve(frame)
-    assert lines_of(ax, COLOURS[0]) == [frame[["n_qids", "power"]].to_numpy().tolist()]
-    assert lines_of(ax, MUTED) == [[[0, 0.8], [1, 0.8]]]
-    assert legend_of(ax) == ["δ = 0.05: 157 queries"]
-    assert caption_of(ax) == (
+    assert line_points(ax, COLOURS[0]) == [frame[["n_qids", "power"]].to_numpy().tolist()]
+    assert line_points(ax, MUTED) == [[[0, 0.8], [1, 0.8]]]
+    assert legend_texts(ax) == ["δ = 0.05: 157 queries"]
+    assert caption_text(ax) == (
         "dashed: power 0.8; t test at 0.05; pilot of 50 queries; 1,000 simulations for each size, seed 7; "
         "bands: 95% intervals for the uncertainty of the pilot's variance"
     )
     assert (157, -0.02, 0.8) in segments(ax, upright=True)
-    assert legend_of(power_curve(frame, target=0.95)) == ["δ = 0.05: not reached"]
-    assert legend_of(power_curve(frame, target=0.7)) == ["δ = 0.05: 100 queries"]
-    assert legend_of(power_curve(frame, target=0.1)) == ["δ = 0.05: 25 queries"], "the first size has it already"
+    assert legend_texts(power_curve(frame, target=0.95)) == ["δ = 0.05: not reached"]
+    assert legend_texts(power_curve(frame, target=0.7)) == ["δ = 0.05: 100 queries"]
+    assert legend_texts(power_curve(frame, target=0.1)) == ["δ = 0.05: 25 queries"], "the first size has it already"
 
 
 def test_differences_have_colours_and_tests_dashes():
     frame = pd.concat([curve_frame(0.1), curve_frame(0.02, power=(0.05, 0.1, 0.2))])
-    assert legend_of(power_curve(frame)) == ["δ = 0.1: 157 queries", "δ = 0.02: not reached"]
+    assert legend_texts(power_curve(frame)) == ["δ = 0.1: 157 queries", "δ = 0.02: not reached"]
     several = [curve_frame(0.1), curve_frame(0.02)]
-    assert legend_of(power_curve(several)) == ["δ = 0.1: 157 queries", "δ = 0.02: 157 queries"]
+    assert legend_texts(power_curve(several)) == ["δ = 0.1: 157 queries", "δ = 0.02: 157 queries"]
     two = pd.concat([curve_frame(), curve_frame(test="sign", power=(0.1, 0.6, 0.8))])
     ax = power_curve(two)
-    assert legend_of(ax) == ["δ = 0.05: 157 queries (t), 225 queries (sign)", "t", "sign"]
-    assert "t test at 0.05 and sign test at 0.05" in caption_of(ax)
+    assert legend_texts(ax) == ["δ = 0.05: 157 queries (t), 225 queries (sign)", "t", "sign"]
+    assert "t test at 0.05 and sign test at 0.05" in caption_text(ax)
     assert power_curve(frame).get_xscale() == "linear"
     apart = pd.concat([curve_frame(0.1), curve_frame(0.01, sizes=(1000, 2000, 4000))])
     assert power_curve(apart).get_xscale() == "log", "curves far apart"
@@ -172,16 +172,16 @@ def test_plans_have_their_own_numbers():
     }
     ax = power_curve(plans)
     numbers = {delta: f"{plan.n_qids:,} queries ({plan.low:,} to {plan.high:,})" for delta, plan in plans.items()}
-    assert legend_of(ax) == [f"δ = {delta:g}: {number}" for delta, number in numbers.items()]
+    assert legend_texts(ax) == [f"δ = {delta:g}: {number}" for delta, number in numbers.items()]
     number = "dotted: number of queries, which reaches it with probability 0.8; thick: its interval"
-    assert caption_of(ax).startswith(f"dashed: power 0.7; {number}; ")
+    assert caption_text(ax).startswith(f"dashed: power 0.7; {number}; ")
     for plan in plans.values():
         assert (0.7, plan.low, plan.high) in segments(ax)
         assert (plan.n_qids, -0.02, 0.7) in segments(ax, upright=True)
     # For another power the number is read from the line.
     other = power_curve(plans[0.05], target=0.5)
-    assert "to" not in legend_of(other)[0]
-    assert "interval of the number" not in caption_of(other)
+    assert "to" not in legend_texts(other)[0]
+    assert "interval of the number" not in caption_text(other)
 
 
 # Removal
@@ -200,11 +200,11 @@ def test_the_model_is_above_and_queries_are_below_the_line_of_a_row():
     assert [count.sum() for count in counts] == [300, 300], "no draw is outside of the bars"
     assert np.concatenate([above, -below]) == pytest.approx(0.42 * np.concatenate(counts) / np.max(counts))
     assert np.diff(edges) == pytest.approx(0.005)
-    assert (rows_named(ax), ax.get_xlabel(), legend_of(ax)) == (["F1"], "F1", ["model", "queries"])
+    assert (rows_named(ax), ax.get_xlabel(), legend_texts(ax)) == (["F1"], "F1", ["model", "queries"])
     stds = frame.groupby("source")["value"].std(ddof=0)
     assert ax.texts[0].get_text() == f"{stds['model']:.4f} / {stds['queries']:.4f}"
     assert ax.texts[1].get_text() == "std model / queries"
-    assert caption_of(ax) == "300 draws; bars: shares in steps of 0.005"
+    assert caption_text(ax) == "300 draws; bars: shares in steps of 0.005"
 
 
 def test_several_measures_are_drawn_about_their_means():
@@ -227,7 +227,7 @@ def test_removals_by_name_mark_worst_and_best():
     made = {f"{m} removed": simulate_query_removal(counts, n_removed=m, n_draws=300) for m in (5, 20)}
     ax = removal_distributions(made, measure="F1")
     assert rows_named(ax) == ["5 removed", "20 removed"]
-    assert legend_of(ax) == ["model", "worst and best"]
+    assert legend_texts(ax) == ["model", "worst and best"]
     spans = [line.get_xydata().tolist() for line in ax.lines if line.get_marker() == "|"]
     assert spans == [[[one.worst["F1"], row], [one.best["F1"], row]] for row, one in enumerate(made.values())]
     last = made["20 removed"]
@@ -237,10 +237,10 @@ def test_removals_by_name_mark_worst_and_best():
         limits = last.worst[measure] - means[measure], last.best[measure] - means[measure]
         assert span.get_xydata().tolist() == [pytest.approx([limit, row]) for limit in limits]
     assert ax.texts[2].get_text() == "std model"
-    assert caption_of(ax).startswith("5, 20 of 102 queries removed; 300 draws, seed 0; bars: shares in steps of")
-    assert caption_of(ax).endswith("scaled to the highest bar of each row")
+    assert caption_text(ax).startswith("5, 20 of 102 queries removed; 300 draws, seed 0; bars: shares in steps of")
+    assert caption_text(ax).endswith("scaled to the highest bar of each row")
     bare = removal_distributions(made, measure="F1", extremes=False)
-    assert legend_of(bare) == ["model"]
+    assert legend_texts(bare) == ["model"]
     assert bare.get_xlim()[1] - bare.get_xlim()[0] < ax.get_xlim()[1] - ax.get_xlim()[0]
     gold = pd.DataFrame({"qid": [str(q) for q in range(40)], "entity_id": ["A", "NIL"] * 20})
     result = gold.assign(entity_id=["A", "A", "B", "NIL", "NIL"] * 8)
@@ -249,13 +249,13 @@ def test_removals_by_name_mark_worst_and_best():
     assert rows_named(both)[0].startswith("P (")
     low, high = linked.summary()["ks"].agg(["min", "max"])
     assert low < high - 0.001
-    assert f"Kolmogorov distance {low:.3f} to {high:.3f}; " in caption_of(both)
+    assert f"Kolmogorov distance {low:.3f} to {high:.3f}; " in caption_text(both)
 
 
 def test_missing_draws_are_counted():
     frame = draws_frame()
     lost = frame.assign(value=frame["value"].where(frame.index != 3))
-    assert caption_of(removal_distributions(lost)).endswith("; no value: 1 draw")
+    assert caption_text(removal_distributions(lost)).endswith("; no value: 1 draw")
 
 
 # Shares of variance
@@ -277,12 +277,14 @@ def test_shares_are_stacked_with_the_standard_error_beside():
     results = sorted(bars(ax), key=lambda bar: (bar[0], bar[2]))
     assert [(row, colour) for row, colour, *_ in results] == [(row, bar[0]) for row in (0, 1) for bar in expected]
     assert [bar[2:] for bar in results] == [pytest.approx(bar[1:]) for _ in (0, 1) for bar in expected]
-    assert legend_of(ax) == ["topics", "unjudged", "interactions"], "what belongs to none comes last, in grey"
+    assert legend_texts(ax) == ["topics", "unjudged", "interactions"], "what belongs to none comes last, in grey"
     texts = [text.get_text() for text in ax.texts]
     assert texts[:3] == ["0.020", "0.028", "std. error"], "√.0004 and √.0008"
     assert sorted(texts[3:-1]) == ["10", "10", "30", "30", "60", "60"]
     assert (rows_named(ax), ax.get_xlabel()) == (["a", "b"], "share of the variance (%)")
-    assert caption_of(ax) == ("nDCG@10; 50 topics; 1,000 draws, seed 7; std. error: square root of the total variance")
+    assert caption_text(ax) == (
+        "nDCG@10; 50 topics; 1,000 draws, seed 7; std. error: square root of the total variance"
+    )
     largest = variance_shares(shares_frame(), sort=True)
     assert (rows_named(largest), largest.texts[0].get_text()) == (["b", "a"], "0.028")
 
@@ -291,7 +293,7 @@ def test_negative_shares_are_left_of_zero():
     ax = variance_shares(shares_frame(["a"], (0.75, 0.35, -0.1)))
     assert [bar[2:] for bar in bars(ax)] == [pytest.approx(pair) for pair in [(0, 75), (75, 35), (0, -10)]]
     assert ax.get_xlim() == pytest.approx((-10, 110))
-    assert caption_of(ax).endswith("negative shares: estimates of small shares")
+    assert caption_text(ax).endswith("negative shares: estimates of small shares")
 
 
 def test_measures_have_separate_rows_and_zero_has_no_bar():
@@ -299,7 +301,7 @@ def test_measures_have_separate_rows_and_zero_has_no_bar():
     ax = variance_shares(frame)
     assert rows_named(ax) == ["a, nDCG@10", "b, nDCG@10", "a, AP", "b, AP"]
     assert {row for row, *_ in bars(ax)} == {0, 1}
-    assert caption_of(ax).endswith("no variance: 2 of 4")
+    assert caption_text(ax).endswith("no variance: 2 of 4")
     assert rows_named(variance_shares(frame, measure="AP")) == ["a", "b"]
 
 
@@ -325,7 +327,7 @@ def test_pairs_have_rows_filled_where_significant_with_p_beside():
     assert segments(ax) == list(zip(range(3), frame["low"], frame["high"], strict=True))
     assert [text.get_text() for text in ax.texts[:4]] == ["< .001", "0.050", "0.051", "adj. p"]
     assert (ax.get_xlabel(), ax.get_legend()) == ("difference in nDCG@10", None)
-    assert caption_of(ax) == (
+    assert caption_text(ax) == (
         "50 topics; filled: significant (2 of 3 pairs; randomisation, Holm correction); 95% intervals: percentile; "
         "1,000 resamples, seed 7"
     )
@@ -352,9 +354,9 @@ def test_measures_share_a_row_in_one_direction():
     assert rows_named(ax) == ["a†"]
     assert sorted(x for _, x in marks(ax)) == [-0.2, 0.1]
     assert sorted(ends for _, *ends in segments(ax)) == [[-0.5, -0.1], [0.0, 0.3]]
-    assert legend_of(ax) == ["nDCG@10", "AP"]
+    assert legend_texts(ax) == ["nDCG@10", "AP"]
     assert (ax.get_xlabel(), len(ax.texts)) == ("difference in score from b", 1), "no p where there are several"
-    assert caption_of(ax).endswith("† a system that retrieved nothing for most topics (1)")
+    assert caption_text(ax).endswith("† a system that retrieved nothing for most topics (1)")
 
 
 # Properties of all figures
@@ -370,7 +372,9 @@ def test_results_of_the_package_are_drawn():
     ended = [line.get_ydata()[-1] for line in ax.lines]
     assert ended == pytest.approx(np.repeat(means.to_numpy(), 2).reshape(4, 2).T.ravel())
     counted = discriminative_power(values, sizes=[10, 40], n_resamples=100)
-    assert lines_of(not_worse_by_size(counted), COLOURS[0]) == [counted[["n_qids", "n_not_worse"]].to_numpy().tolist()]
+    assert line_points(not_worse_by_size(counted), COLOURS[0]) == [
+        counted[["n_qids", "n_not_worse"]].to_numpy().tolist()
+    ]
     comparison = compare(values, inference=Inference(n_resamples=500))
     ax = differences(comparison)
     assert sum(marks(ax).values()) == comparison.significant().sum()
@@ -378,7 +382,7 @@ def test_results_of_the_package_are_drawn():
 
 
 def test_plans_without_a_pilot_name_what_their_bands_are():
-    text = caption_of(power_curve(queries_needed(None, 0.05, measure="nDCG@10")))
+    text = caption_text(power_curve(queries_needed(None, 0.05, measure="nDCG@10")))
     assert "no pilot; bands: TREC collections with the smallest and the largest standard deviation" in text
     assert "pilot of" not in text
 

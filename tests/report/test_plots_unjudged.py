@@ -11,12 +11,12 @@ from figures import (
     JUDGED_RUN,
     QRELS,
     RANKING,
-    caption_of,
+    caption_text,
     chances_frame,
     coverage_frame,
     estimates,
     inside,
-    legend_of,
+    legend_texts,
     points,
     refusals,
     rows_named,
@@ -85,7 +85,7 @@ def test_distributions_have_a_row_a_topic_highest_mean_first():
     assert points(ax, hollow=False) == sorted((frame["mean"][topic], order.index(topic)) for topic in "ab")
     expected = [(order.index(topic), frame["low"][topic], frame["high"][topic]) for topic in "ab"]
     assert segments(ax) == [pytest.approx(one) for one in sorted(expected)]
-    assert (ax.get_xlabel(), legend_of(ax)) == ("nDCG@3", ["mean", "80% interval"])
+    assert (ax.get_xlabel(), legend_texts(ax)) == ("nDCG@3", ["mean", "80% interval"])
 
 
 def test_bars_are_the_probabilities_of_the_atoms():
@@ -93,7 +93,7 @@ def test_bars_are_the_probabilities_of_the_atoms():
     ax = score_distributions(distribution)
     order = rows_named(ax)
     drawn = dict(zip([topic for topic in order if topic != "c"], bars(ax), strict=True))
-    step = float(caption_of(ax).split("in steps of ")[1].split(",")[0])
+    step = float(caption_text(ax).split("in steps of ")[1].split(",")[0])
     scale = []
     for topic, (middle, height, base) in drawn.items():
         values, probs = distribution.atoms(topic)
@@ -119,11 +119,11 @@ def test_bars_sum_to_the_probability_of_any_distribution(seed, n_unjudged, metho
     ((middle, height, _),) = bars(ax)
     values, probs = distribution.atoms("q")
     values = np.minimum(values, distribution.quantile(1))
-    step = float(caption_of(ax).split("in steps of ")[1].split(",")[0])
+    step = float(caption_text(ax).split("in steps of ")[1].split(",")[0])
     share = height / height.sum()
     for edge in np.unique(np.concatenate([middle - step / 2, middle + step / 2])):
         assert share[middle < edge].sum() == pytest.approx(probs[values <= edge + 1e-9].sum(), abs=1e-6)
-    assert f"highest bar {probs.sum() * share.max():.2g}" in caption_of(ax)
+    assert f"highest bar {probs.sum() * share.max():.2g}" in caption_text(ax)
 
 
 def test_marks_and_bounds_are_at_their_values_below_and_on_the_line():
@@ -132,7 +132,7 @@ def test_marks_and_bounds_are_at_their_values_below_and_on_the_line():
     truth, condensed = pd.Series({"c": 1.0, "a": 0.7, "b": 0.4}), {"a": 0.9, "other": 0.1}
     limits = pd.DataFrame({"qid": ["b", "a", "c"], "low": [0.1, 0.6, 1], "high": [0.8, 0.95, 1], "kind": "naive"})
     ax = score_distributions(distribution, marks={"truth": truth, "condensed": condensed}, bounds=limits)
-    assert legend_of(ax) == ["mean", "90% interval", "naive bounds", "truth", "condensed"]
+    assert legend_texts(ax) == ["mean", "90% interval", "naive bounds", "truth", "condensed"]
     places = {(x, round(y)) for x, y in points(ax, "s")}
     assert places == {(truth[topic], order.index(topic)) for topic in "abc"}
     assert [x for x, _ in points(ax, "^")] == [0.9]
@@ -141,21 +141,23 @@ def test_marks_and_bounds_are_at_their_values_below_and_on_the_line():
         assert (order.index(topic), low, high) in segments(ax)
     (ends,) = [line for line in ax.lines if line.get_marker() == "|"]
     assert sorted(ends.get_xdata()) == [0.1, 0.6, 0.8, 0.95], "no brackets where both are the same"
-    assert caption_of(ax).endswith("; no condensed: 2 of 3")
+    assert caption_text(ax).endswith("; no condensed: 2 of 3")
 
 
 def test_captions_give_topics_prior_draws_and_known_scores():
-    text = caption_of(score_distributions(small(prior="pool")))
+    text = caption_text(score_distributions(small(prior="pool")))
     assert text.startswith("3 topics; prior pool; hollow: no unjudged documents (1 of 3); bars: probability in steps")
     highest = max(small(prior="pool").atoms(topic)[1].max() for topic in "ab")
     assert text.endswith(f", highest bar {highest:.2g}")
     by_draws = small(method="mc", metric=NDCG("exp-log2"), inference=Inference(n_draws=1234, seed=7))
     drawn = score_distributions(by_draws, topics=["b", "a"])
-    assert caption_of(drawn).startswith("2 topics of 3; prior {0: 0.5, 1: 0.3, 2: 0.2}; 1,234 draws, seed 7; b")
+    assert caption_text(drawn).startswith("2 topics of 3; prior {0: 0.5, 1: 0.3, 2: 0.2}; 1,234 draws, seed 7; b")
     assert drawn.get_xlabel() == "nDCG(dcg='exp-log2')@3"
     certain = score_distributions(small(), topics="c")
     assert (rows_named(certain), certain.patches[:]) == (["c"], [])
-    assert caption_of(certain) == "1 topic of 3; prior {0: 0.5, 1: 0.3, 2: 0.2}; hollow: no unjudged documents (1 of 1)"
+    assert (
+        caption_text(certain) == "1 topic of 3; prior {0: 0.5, 1: 0.3, 2: 0.2}; hollow: no unjudged documents (1 of 1)"
+    )
     whole = bootstrap_distribution(JUDGED_RUN, QRELS, None)
     assert score_distributions(whole).get_xlabel() == "nDCG"
 
@@ -164,7 +166,7 @@ def test_a_distribution_with_one_atom_has_one_bar():
     ax = score_distributions(small(prior={0: 1.0}), topics=["b"])
     ((middle, height, _),) = bars(ax)
     assert (len(middle), len(height)) == (1, 1)
-    assert caption_of(ax).endswith("highest bar 1")
+    assert caption_text(ax).endswith("highest bar 1")
     assert middle == pytest.approx(points(ax)[0][0])
     assert points(ax, hollow=False) != []
 
@@ -188,30 +190,30 @@ def test_estimates_are_drawn_against_the_truth_with_their_intervals():
 @pytest.mark.slow
 def test_captions_give_errors_and_coverage_of_uncertain_points():
     # RMSE² = (.01 + .01 + 0 + .09) / 4, bias = (.1 - .1 + .3) / 4; one of three intervals misses the truth.
-    assert caption_of(estimate_against_truth(estimates())) == (
+    assert caption_text(estimate_against_truth(estimates())) == (
         "RMSE 0.166, bias +0.075, truth in 2 of 3 intervals (67%); hollow: truth not covered; "
         "n = 4 run-topics, 1 without unjudged documents"
     )
-    assert "in 2 of 3 intervals (67%, nominal 90%)" in caption_of(estimate_against_truth(estimates(level=0.9)))
+    assert "in 2 of 3 intervals (67%, nominal 90%)" in caption_text(estimate_against_truth(estimates(level=0.9)))
     bare = estimate_against_truth(estimates().drop(columns=["low", "high", "n_unjudged"]))
-    assert caption_of(bare) == "RMSE 0.166, bias +0.075; n = 4 run-topics"
+    assert caption_text(bare) == "RMSE 0.166, bias +0.075; n = 4 run-topics"
     assert (segments(bare, upright=True), points(bare, hollow=True)) == ([], [])
 
 
 def test_rounded_ends_cover_the_truth():
     frame = estimates(truth=[0.4 - 1e-13, 0.7 + 1e-13, 0.8 + 1e-15, 0.3 - 1e-6])
     assert points(estimate_against_truth(frame), hollow=True) == [(0.3 - 1e-6, 0.5)]
-    assert "truth in 2 of 3" in caption_of(estimate_against_truth(frame))
+    assert "truth in 2 of 3" in caption_text(estimate_against_truth(frame))
 
 
 def test_estimators_differ_in_colour_and_have_their_own_errors():
     both = pd.concat([estimates(), estimates(estimator="condensed", estimate=0.5, low=np.nan, high=np.nan)])
     ax = estimate_against_truth(both)
-    assert legend_of(ax) == ["mean", "condensed"]
-    assert caption_of(ax).startswith(
+    assert legend_texts(ax) == ["mean", "condensed"]
+    assert caption_text(ax).startswith(
         "mean: RMSE 0.166, bias +0.075, truth in 2 of 3 intervals (67%); condensed: RMSE 0.224"
     )
-    assert caption_of(ax).endswith("n = 4 run-topics each, 1 without unjudged documents")
+    assert caption_text(ax).endswith("n = 4 run-topics each, 1 without unjudged documents")
     drawn = [line for line in ax.lines if len(line.get_xdata()) and line.get_marker() != "None"]
     assert len({line.get_color() for line in drawn}) == 2
     assert points(estimate_against_truth(both, estimator="mean")) == points(estimate_against_truth(estimates()))
@@ -225,9 +227,9 @@ def test_intervals_of_a_level_are_read_from_a_separate_frame():
     ax = estimate_against_truth(bare, ends.sample(frac=1, random_state=3))
     whole = estimate_against_truth(frame.assign(level=0.9))
     assert segments(ax, upright=True) == segments(whole, upright=True)
-    assert caption_of(ax) == caption_of(whole)
+    assert caption_text(ax) == caption_text(whole)
     narrow = estimate_against_truth(frame, ends, level=0.5)
-    assert "truth in 1 of 3 intervals (33%, nominal 50%)" in caption_of(narrow)
+    assert "truth in 1 of 3 intervals (33%, nominal 50%)" in caption_text(narrow)
     with pytest.raises(ParameterError, match=r"level=0.8: intervals has .*0\.9.*0\.5"):
         estimate_against_truth(bare, ends, level=0.8)
     with pytest.raises(InputError, match=r"intervals: 's', 'dense', 'a', \.\.\. is duplicated; keep one"):
@@ -239,7 +241,7 @@ def test_intervals_of_a_level_are_read_from_a_separate_frame():
 def test_estimates_without_a_number_are_counted_and_not_drawn():
     ax = estimate_against_truth(estimates(truth=[0.4, np.nan, 0.8, 0.2]))
     assert len(points(ax)) == 3
-    assert caption_of(ax).endswith("n = 3 run-topics, 1 without unjudged documents; without truth or estimate: 1")
+    assert caption_text(ax).endswith("n = 3 run-topics, 1 without unjudged documents; without truth or estimate: 1")
     none = estimate_against_truth(estimates(truth=np.nan))
     assert [text.get_text() for text in none.texts] == ["no estimates"]
 
@@ -255,24 +257,24 @@ def test_coverage_is_drawn_over_its_level_in_rising_order():
     assert segments(ax, upright=True) == [pytest.approx(one) for one in [(50, 30, 50), (80, 70, 90), (90, 80, 90)]]
     assert [label.get_text() for label in ax.get_xticklabels()] == ["50", "80", "90"]
     # (5 + 10 + 0) / 3
-    assert caption_of(ax) == "mean deviation 5.0 points; bars: intervals of the observed share; n = 150"
+    assert caption_text(ax) == "mean deviation 5.0 points; bars: intervals of the observed share; n = 150"
     bare = interval_coverage(coverage_frame(covered_low=np.nan, covered_high=np.nan))
-    assert caption_of(bare) == "mean deviation 5.0 points; n = 150"
+    assert caption_text(bare) == "mean deviation 5.0 points; n = 150"
 
 
 def test_estimators_of_one_level_are_side_by_side():
     names = [f"estimator {place}" for place in range(7)]
     ax = interval_coverage(pd.concat([coverage_frame(estimator=name, level=[0.95, 0.5, 0.9]) for name in names]))
-    assert legend_of(ax) == names
+    assert legend_texts(ax) == names
     places = np.array([line.get_xdata() for line in ax.lines[1:]])
     assert places.mean(axis=0) == pytest.approx([50, 90, 95])
     assert (np.diff(places.T.reshape(-1)) > 0).all(), "in one order, and none among those of the next level"
     assert np.ptp(np.diff(places, axis=0)) == pytest.approx(0)
     assert [place for place, *_ in segments(ax, upright=True)] == pytest.approx(sorted(places.reshape(-1)))
-    assert caption_of(ax).startswith("mean deviation 10.0 (estimator 0), 10.0 (estimator 1)")
+    assert caption_text(ax).startswith("mean deviation 10.0 (estimator 0), 10.0 (estimator 1)")
     two = interval_coverage(pd.concat([coverage_frame(), coverage_frame(estimator="b", n=30)]))
-    assert caption_of(two).endswith("n = 30 to 150")
-    assert legend_of(two) == ["mean", "b"]
+    assert caption_text(two).endswith("n = 30 to 150")
+    assert legend_texts(two) == ["mean", "b"]
 
 
 def test_levels_without_space_for_their_name_have_a_tick():
@@ -291,8 +293,8 @@ def test_levels_without_space_for_their_name_have_a_tick():
 def test_coverage_is_of_topics_with_unjudged_documents_by_default():
     every = coverage_frame(topics="all", covered_high=1.0, covered=0.9, n=200)
     both = pd.concat([coverage_frame(topics="unjudged"), every])
-    assert caption_of(interval_coverage(both)) == caption_of(interval_coverage(coverage_frame()))
-    assert caption_of(interval_coverage(both, topics="all")).endswith("n = 200")
+    assert caption_text(interval_coverage(both)) == caption_text(interval_coverage(coverage_frame()))
+    assert caption_text(interval_coverage(both, topics="all")).endswith("n = 200")
 
 
 def test_levels_without_intervals_are_not_drawn():
@@ -310,9 +312,9 @@ def test_ranks_are_drawn_best_first_with_their_intervals():
     assert segments(ax) == [(0, 1, 2), (1, 1, 3), (2, 2, 3)]
     assert beside(ax) == (["0.600", "0.500", "0.400"], "mean")
     assert (ax.get_xticks().tolist(), ax.get_xlabel()) == ([1, 2, 3], "rank")
-    assert caption_of(ax) == "3 systems; point: expected rank, line: 90% interval"
+    assert caption_text(ax) == "3 systems; point: expected rank, line: 90% interval"
     of_means = RANKING.rename(columns={"expected_rank": "rank"})
-    assert caption_of(rank_uncertainty(of_means)) == "3 systems; point: rank of the mean, line: 90% interval"
+    assert caption_text(rank_uncertainty(of_means)) == "3 systems; point: rank of the mean, line: 90% interval"
 
 
 def test_shades_are_the_probabilities_of_the_ranks():
@@ -321,7 +323,7 @@ def test_shades_are_the_probabilities_of_the_ranks():
     assert cells.get_array().tolist() == [[0.8, 0.2, 0], [0.2, 0.4, 0.4], [0, 0.4, 0.6]]
     assert cells.get_coordinates()[0, :, 0].tolist() == [0.5, 1.5, 2.5, 3.5], "a rank is in the middle of its cell"
     assert cells.get_coordinates()[:, 0, 1].tolist() == [-0.5, 0.5, 1.5, 2.5]
-    assert caption_of(ax).endswith("shade: probability of a rank, at most 0.8")
+    assert caption_text(ax).endswith("shade: probability of a rank, at most 0.8")
     assert cells.norm(0.8) == 1
     assert cells.norm(0.2) == pytest.approx(0.25)
     assert (points(ax), segments(ax)) == (points(rank_uncertainty(RANKING)), segments(rank_uncertainty(RANKING)))
@@ -332,8 +334,8 @@ def test_systems_that_tie_keep_their_order_and_those_without_an_interval_are_hol
     ax = rank_uncertainty(tied)
     assert rows_named(ax) == ["a", "b", "c"]
     assert points(ax, hollow=True) == [(2, 1)]
-    assert caption_of(ax).endswith("hollow: no interval (1 of 3)")
-    assert "line" not in caption_of(rank_uncertainty(tied.assign(low=np.nan, high=np.nan)))
+    assert caption_text(ax).endswith("hollow: no interval (1 of 3)")
+    assert "line" not in caption_text(rank_uncertainty(tied.assign(low=np.nan, high=np.nan)))
 
 
 # Pairs
@@ -353,8 +355,8 @@ def test_pairs_fill_both_halves_with_the_most_probable_winner_on_top():
     shown = {(text.get_position()[1], text.get_position()[0]): text.get_text() for text in ax.texts[:-1]}
     assert shown == {(0, 2): "50", (0, 3): "75", (1, 1): "50", (1, 3): "75", (2, 1): "25", (2, 2): "25"}
     assert ax.get_xticks().tolist() == [1, 2, 3]
-    assert caption_of(ax) == "probability that the row's system beats the column's; 3 systems"
-    assert legend_of(ax) == ["0%", "50%", "100%"]
+    assert caption_text(ax) == "probability that the row's system beats the column's; 3 systems"
+    assert legend_texts(ax) == ["0%", "50%", "100%"]
 
 
 def test_pairs_in_both_orders_may_have_ties_and_unknown_pairs_are_counted():
@@ -362,7 +364,7 @@ def test_pairs_in_both_orders_may_have_ties_and_unknown_pairs_are_counted():
     assert rows_named(ax) == ["1 a", "2 b", "3 d", "4 c"]
     np.testing.assert_allclose(cells_of(ax)[0], [np.nan, 0.3, 1.0, np.nan])
     assert cells_of(ax)[1, 0] == 0.2
-    assert caption_of(ax).endswith("grey: no probability (4 of 6 pairs)")
+    assert caption_text(ax).endswith("grey: no probability (4 of 6 pairs)")
 
 
 def test_shades_of_pairs_are_white_at_a_half_and_mirror_one_another_in_lightness():
@@ -407,15 +409,15 @@ def test_results_of_rankings_and_simulations_are_drawn():
     assert rows_named(ax) == ranking.ranks()["name"].tolist()
     assert len(rows_named(pairs)) == 2
     for drawn in (ax, pairs):
-        assert "BNDCG(prior={0:0.6,1:0.4})@2, 3 topics, unjudged (draws), 200 draws, seed 0" in caption_of(drawn)
+        assert "BNDCG(prior={0:0.6,1:0.4})@2, 3 topics, unjudged (draws), 200 draws, seed 0" in caption_text(drawn)
     judged = {name: run[~run["docno"].str.startswith("n")] for name, run in runs.items()}
     less = [("less", QRELS.drop(index=[0, 2]))]
     made = simulate(judged, QRELS, incomplete=less, estimators={"mean": "BNDCG@3", "low": "nDCG@3"}, measure="nDCG@3")
     ax = estimate_against_truth(made.estimates, made.intervals, estimator="mean")
     errors = made.errors().set_index("estimator").loc["mean"]
-    assert caption_of(ax).startswith(f"RMSE {errors['rmse']:.3f}, bias {errors['bias']:+.3f}, truth in ")
+    assert caption_text(ax).startswith(f"RMSE {errors['rmse']:.3f}, bias {errors['bias']:+.3f}, truth in ")
     share = made.coverage().query("estimator == 'mean' and topics == 'unjudged' and level == 0.9").iloc[0]
-    assert f"of {share['n']} intervals ({100 * share['covered']:.0f}%, nominal 90%)" in caption_of(ax)
+    assert f"of {share['n']} intervals ({100 * share['covered']:.0f}%, nominal 90%)" in caption_text(ax)
     drawn = interval_coverage(made.coverage(), estimator="mean").lines[1]
     assert drawn.get_ydata()[list(drawn.get_xdata()).index(90)] == pytest.approx(100 * share["covered"])
 
@@ -433,7 +435,7 @@ def test_distributions_of_trec_covid_show_its_numbers(shared_data):
     numbers = zip(distribution.topics, distribution.mean, distribution.n_unjudged, strict=True)
     assert points(ax, hollow=True) == sorted((mean, rows_named(ax).index(topic)) for topic, mean, u in numbers if not u)
     assert len(ax.patches) == 32
-    assert "hollow: no unjudged documents (18 of 50)" in caption_of(ax)
+    assert "hollow: no unjudged documents (18 of 50)" in caption_text(ax)
     assert inside(ax.figure)
     # Figure 1 of the paper: topic 22 has few probable scores, topic 3 an improbable upper bound.
     ((few, _, _),) = bars(score_distributions(distribution, topics=["22"]))

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from one_topic import one, qrels_of, run_of
+from one_topic import one, topic_qrels, topic_run
 
 from vbterrier.frames.ranking import Run
 from vbterrier.unjudged.metrics import AP, NDCG, Precision, cascade_increments
@@ -14,7 +14,7 @@ from vbterrier.unjudged.pool import Judgments
 
 def judge(labels, ranking, k):
     """The first k of one ranking over judgments {docno: label}."""
-    return Judgments(qrels_of(labels)).judge(Run(run_of(ranking)), k)
+    return Judgments(topic_qrels(labels)).judge(Run(topic_run(ranking)), k)
 
 
 def values(metric, judged, levels=None):
@@ -45,7 +45,7 @@ COUNTERPARTS += [(Precision(), "P"), (Precision(3), "P(rel=3)")]
 def test_judged_rankings_score_as_trec_eval_says(case, k):
     labels, ranking = case
     judged = judge(labels, ranking, k)
-    qrels, run = qrels_of(labels), run_of(ranking)
+    qrels, run = topic_qrels(labels), topic_run(ranking)
     for metric, name in COUNTERPARTS:
         if k is None and isinstance(metric, Precision):
             continue

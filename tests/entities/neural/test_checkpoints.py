@@ -7,8 +7,8 @@ import shutil
 import numpy as np
 import pytest
 from pandas.testing import assert_frame_equal
-from themes import themed
-from words import linked
+from themes import themed_collection
+from words import linked_collection
 
 from vbterrier.entities import ConsensusEntities, NeuralEntityRanker, NeuralReranker, TokenVectors, Training
 from vbterrier.entities.neural.checkpoints import PretrainedEncoder
@@ -55,7 +55,7 @@ def checkpoints(tmp_path_factory, neural):
 
 @pytest.fixture(scope="module")
 def data():
-    return themed()
+    return themed_collection()
 
 
 def test_token_vectors_do_not_depend_on_other_texts():
@@ -195,7 +195,7 @@ def test_encoders_of_other_dimensions_than_in_training_are_refused(data, checkpo
 def test_rerankers_take_checkpoints_and_refuse_other_dimensions(checkpoints, tmp_path):
     from sentence_transformers import SentenceTransformer
 
-    made = linked(n_topics=8)
+    made = linked_collection(n_topics=8)
     inputs = made.links, ConsensusEntities(made.links, min_documents=1)
     encoders = str(checkpoints["encoder"]), SentenceTransformer(str(checkpoints["encoder"]))
     learners = [

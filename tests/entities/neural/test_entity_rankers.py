@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from pandas.testing import assert_frame_equal
-from themes import themed
+from themes import themed_collection
 
 from vbterrier.entities import LanguageModelEntities, NeuralEntityRanker, Training, judge_entities
 from vbterrier.entities.cross_validation import fold_number
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def data():
-    return themed()
+    return themed_collection()
 
 
 def labels_of(pool, qrels):
