@@ -256,6 +256,8 @@ def test_page_has_every_table_with_its_values(name):
         _, shown = panel.caption_and_table()
         for column in shown.columns[: panel.heads]:
             assert [value for value in shown[column].head(1000) if html.unescape(cell(value)) not in text] == []
+    listed = {"documents" if one.docno else "queries" for one in result.answer().evidence}
+    assert all(f"{kind} behind the verdict" in text for kind in listed)
     if not list(result._verdict()):
         assert html.unescape(cell(repr(result).partition("(")[2].removesuffix(")"))) in text
 

@@ -301,7 +301,7 @@ class ReleaseScores:
         if criteria.sequential and rated:
             text += ", with all documents up to the cutoff rated"
         if criteria.counts_losses and row["low"] > -criteria.margin:
-            losses = f"at most {criteria.max_share:.1%} of queries lose more than {criteria.large_loss:g}"
+            losses = f"at most {100 * criteria.max_share:g}% of queries lose more than {criteria.large_loss:g}"
             text += f"; the mean passes, but it is not shown that {losses}"
         return QUERIES, f"{text}{instead}{also}", float(needed), None
 
@@ -521,7 +521,7 @@ def _too_close(row: Mapping[Any, Any], criteria: Criteria) -> str:
     if criteria.counts_losses and row["low"] > -criteria.margin:
         return (
             f"too close: {row['losses']:.1%} of queries lose more than {criteria.large_loss:g}, and up to "
-            f"{criteria.max_share:.1%} are accepted; {most} such as these would not decide"
+            f"{100 * criteria.max_share:g}% are accepted; {most} such as these would not decide"
         )
     return (
         f"the difference is too close to the margin to be seen: {row['diff']:+.4f}, margin {criteria.margin:g}, limits "

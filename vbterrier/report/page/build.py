@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from vbterrier._version import __version__
-from vbterrier.errors import FileError, ParameterError, path_parameter, printable
+from vbterrier.errors import FileError, ParameterError, agreeing, path_parameter, printable
 from vbterrier.evaluate.comparison import corrected_over
 from vbterrier.evaluate.verdicts import count_range_text
 from vbterrier.frames.answer import MARKS, Answer, with_warnings
@@ -291,7 +291,7 @@ def tables_page(title: str, answer: Answer, picture: IntervalPicture | None, pan
     drawn = None if picture is None else Markup(picture.svg())  # noqa: S704
     parts = {"title": title, "answer": answer, "mark": MARKS.get(answer.decision, ""), "picture": drawn}
     parts |= {"caveats": by_severity(answer.caveats), "sections": sections}
-    return _render_template("result.html", ("tables.js", "result.js"), **parts, versions=versions())
+    return _render_template("result.html", ("tables.js", "result.js"), **parts, agreeing=agreeing, versions=versions())
 
 
 def by_severity(caveats: Sequence[Caveat]) -> dict[str, list[Caveat]]:
