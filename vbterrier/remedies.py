@@ -54,7 +54,7 @@ class Call:
     def again(self, **changes: Any) -> str:
         """Return the same call with other or further arguments."""
         kept = [word for name, word in self.words.items() if name not in changes]
-        return self._call_text(self.name, [*kept, *self._changes(changes)])
+        return self._call_text(self.name, [*kept, *self._change_words(changes)])
 
     def next(self, command: str, function: str, same: Iterable[str], **more: Any) -> str:
         """Return another command, or function, with some of the arguments of this call and more.
@@ -67,9 +67,11 @@ class Call:
         "vbterrier.judge_next(runs, 'q.txt', budget=20)"
         """
         name = f"vbterrier.{function}" if self.options is None else f"vbterrier {command}"
-        return self._call_text(name, [*(self.words[one] for one in same if one in self.words), *self._changes(more)])
+        return self._call_text(
+            name, [*(self.words[one] for one in same if one in self.words), *self._change_words(more)]
+        )
 
-    def _changes(self, changes: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    def _change_words(self, changes: Mapping[str, Any]) -> list[tuple[str, ...]]:
         if self.options is None:
             return [(f"{name}={source(value, name)}",) for name, value in changes.items()]
         flags = {name: self.options.get(name, f"--{name.replace('_', '-')}") for name in changes}

@@ -35,7 +35,7 @@ from vbterrier.entities import (
     entity_labels,
     link_pool,
 )
-from vbterrier.entities.cross_validation import Folds, RowsByTopic, Teaching, fresh
+from vbterrier.entities.cross_validation import Folds, RowsByTopic, Teaching, fittable_copy
 from vbterrier.entities.neural.batches import Texts
 from vbterrier.entities.neural.models import MODELS
 from vbterrier.entities.neural.raw import RawTexts
@@ -96,7 +96,7 @@ def trained(collection, links, entities, model, encoded, variant, checkpoints=No
         if file is not None and file.exists():
             part = pd.read_csv(file, dtype={"qid": str, "docno": str}, keep_default_na=False)
         else:
-            start, each = time.process_time(), fresh(stage)
+            start, each = time.process_time(), fittable_copy(stage)
             judged = labels.rows(fold.training | fold.validation)
             training, validation, test = map(topics.rows, (fold.training, fold.validation, fold.test))
             Teaching(training, judged, validation, judged, 0).fit_stage(each)

@@ -134,7 +134,7 @@ def test_of_a_line_without_end_only_the_limit_is_read(tmp_path):
             return b"x" * size
 
     with pytest.raises(FileError, match="source:7: has a line of more than 67,108,864 bytes"):
-        staging._next(tmp_path / "source", Endless(), 7)
+        staging._read_line(tmp_path / "source", Endless(), 7)
 
 
 @pytest.mark.nightly

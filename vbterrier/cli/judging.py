@@ -339,13 +339,13 @@ def _powered_sentences(result: pd.DataFrame) -> Iterator[str]:
     for (measure, label), rows in result.groupby(["measure", "label"], sort=False):
         first, *others = rows.sort_values("value", ascending=False, kind="stable").to_dict("records")
         level, verb = f"{100 * first['level']:g}% interval ", "is" if " - " in first["name"] else "scores"
-        estimates = [f"{printable(first['name'])} {verb} {_estimate(first, level)}"]
-        estimates += [f"{printable(row['name'])} {_estimate(row)}" for row in others]
+        estimates = [f"{printable(first['name'])} {verb} {_estimate_text(first, level)}"]
+        estimates += [f"{printable(row['name'])} {_estimate_text(row)}" for row in others]
         n_labelled, n = (count_range_text(rows[column], "query") for column in ("n_labelled", "n_qids"))
         yield f"By {label}, from labels of {n_labelled} and {measure} of {n}, {name_list(estimates)}."
 
 
-def _estimate(row: Mapping[Any, Any], level: str = "") -> str:
+def _estimate_text(row: Mapping[Any, Any], level: str = "") -> str:
     return f"{row['value']:.3f} ({level}{row['low']:.3f} to {row['high']:.3f})"
 
 

@@ -78,7 +78,7 @@ class Pilot:
         self.is_equal = is_equal
         if len(self) < MIN_DIFFERENCES:
             raise InputError(f"pilot: wanted at least {MIN_DIFFERENCES} clusters, found {len(self)}")
-        self._of = self.sample.moments(self.values[:, None])
+        self._moments = self.sample.moments(self.values[:, None])
 
     def __len__(self) -> int:
         return self.sample.n_units
@@ -100,7 +100,7 @@ class Pilot:
     @property
     def mean(self) -> float:
         """The observed difference."""
-        return float(self._of.mean[0])
+        return float(self._moments.mean[0])
 
     @property
     def std(self) -> float:
@@ -108,7 +108,7 @@ class Pilot:
 
         For queries of equal weight, the sample standard deviation, with n - 1.
         """
-        return float(np.sqrt(self._of.variance[0] * len(self)))
+        return float(np.sqrt(self._moments.variance[0] * len(self)))
 
     @cached_property
     def kurtosis(self) -> float:

@@ -152,24 +152,24 @@ def _is_number(folds: Any) -> bool:
     return isinstance(folds, (int, float, np.integer)) or folds is None
 
 
-def _parts(stage: pt.Transformer) -> dict[str, Any]:
+def _inner_parts(stage: pt.Transformer) -> dict[str, Any]:
     """The transformers inside a stage, by parameter."""
     return {name: part for name, part in pt.inspect.subtransformers(stage).items() if part}
 
 
-def _flat(stage: pt.Transformer) -> list[pt.Transformer]:
+def _inner_stages(stage: pt.Transformer) -> list[pt.Transformer]:
     """The transformers inside a stage."""
-    return [each for part in _parts(stage).values() for each in (part if isinstance(part, list) else [part])]
+    return [each for part in _inner_parts(stage).values() for each in (part if isinstance(part, list) else [part])]
 
 
 def is_trained(stage: Any) -> bool:
     """Return True for an estimator, and for stages and pipelines that contain one."""
     if not isinstance(stage, pt.Transformer):
         return False
-    return isinstance(stage, pt.Estimator) or any(map(is_trained, _flat(stage)))
+    return isinstance(stage, pt.Estimator) or any(map(is_trained, _inner_stages(stage)))
 
 
-def fresh(stage: Any) -> Any:
+def fittable_copy(stage: Any) -> Any:
     """Return a copy of a pipeline whose estimators can be fitted without an effect on the pipeline."""
     if not is_trained(stage):
         return stage
@@ -178,7 +178,8 @@ def fresh(stage: Any) -> Any:
         # Estimators of other packages may hold models that they fit in place.
         return copy.deepcopy(stage)
     parts = {
-        name: list(map(fresh, part)) if isinstance(part, list) else fresh(part) for name, part in _parts(stage).items()
+        name: list(map(fittable_copy, part)) if isinstance(part, list) else fittable_copy(part)
+        for name, part in _inner_parts(stage).items()
     }
     return replace_parts(made, parts) if parts else made
 
@@ -187,7 +188,7 @@ def replace_parts(stage: Any, parts: dict[str, Any]) -> Any:
     """Return a stage with other transformers inside."""
     if isinstance(stage, OnEntities):
         return stage.with_entities(parts["entities"])
-    # Own stages and the operators of pipelines. A cache, for example, would return the scores of another fold.
+    # Only stages of this package and operators of pipelines: a copied cache would return scores of another fold.
     if isinstance(stage, EntityStage) or type(stage).__module__ == pt.Compose.__module__:
         return pt.inspect.transformer_apply_attributes(stage, **parts)
     raise InputError(
@@ -207,7 +208,7 @@ class Teaching:
     seed: int = 0
 
     def fit_stage(self, stage: Any) -> None:
-        """Fit all estimators of a stage in place, each on the :meth:`crossed` output of the earlier ones."""
+        """Fit all estimators of a stage in place, each on the cross-fitted output of the earlier ones."""
         if isinstance(stage, pt.Estimator):
             stage.fit(self.training, self.qrels, self.validation, self.qrels_va)
         elif isinstance(stage, pt.Compose):
@@ -217,7 +218,7 @@ class Teaching:
                 teaching = teaching.after(each)
             teaching.fit_stage(stages[last])
         else:
-            for each in _flat(stage):
+            for each in _inner_stages(stage):
                 if is_trained(each):
                     self.fit_stage(each)
 
@@ -240,20 +241,20 @@ class Teaching:
             self.fit_stage(stage)
             return without_mark(made)
         parts = {
-            name: [self._constant(each) for each in part] if isinstance(part, list) else self._constant(part)
-            for name, part in _parts(stage).items()
+            name: [self._fixed_output(each) for each in part] if isinstance(part, list) else self._fixed_output(part)
+            for name, part in _inner_parts(stage).items()
         }
         return without_mark(replace_parts(stage, parts).transform(self.training))
 
     def after(self, stage: Any) -> Teaching:
-        """Fit a stage, and return what the next stage of a pipeline learns from."""
+        """Fit a stage, and return the input of the next stage of a pipeline."""
         training, validation = self.cross_fit_transform(stage), self.validation
         if validation is not None:
             validation = stage.transform(validation)
             validation = without_mark(validation) if is_trained(stage) else validation
         return replace(self, training=training, validation=validation)
 
-    def _constant(self, stage: Any) -> pt.Transformer:
+    def _fixed_output(self, stage: Any) -> pt.Transformer:
         return pt.Transformer.from_df(self.cross_fit_transform(stage), uniform=True)
 
 
@@ -291,7 +292,7 @@ def out_of_fold_output(
     parts = []
     divided = Folds(folds, topics.names, seed, validated=validated)
     for fold in divided:
-        model = fresh(stage)
+        model = fittable_copy(stage)
         checked = topics.rows(fold.validation) if fold.validation else None
         labelled = None if labels is None else labels.rows(fold.training | fold.validation)
         with divided.error_context(fold):

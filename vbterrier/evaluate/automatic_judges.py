@@ -67,9 +67,8 @@ def judge_correlations(
             correlations = np.concatenate([_correlations(draws[:, block].T, drawn[:, block].T) for block in blocks])
             # Resamples of a sample have lower correlations than samples: their mean becomes the value.
             low, high = equal_tails(correlations.T, level) - correlations.mean(axis=0) + values
-            for statistic, *ends in zip(
-                STATISTICS, values, np.maximum(low, MIN_STATISTICS), np.minimum(high, 1.0), strict=True
-            ):
+            limits = np.maximum(low, MIN_STATISTICS), np.minimum(high, 1.0)
+            for statistic, *ends in zip(STATISTICS, values, *limits, strict=True):
                 rows.append((judge, statistic, source, *ends, level, len(names), sum(sizes)))
     return pd.DataFrame(rows, columns=list(_COLUMNS)).assign(n_draws=n_draws, seed=seed)
 

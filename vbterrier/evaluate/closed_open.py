@@ -188,11 +188,10 @@ def evaluate_closed_open(
             )
         coverage[side] = labelled.coverage()
     values, intervals = (
-        concatenation({cell: getattr(scores, name) for cell, scores in results.items()}, _CELL_COLUMNS).drop(
-            columns="name"
-        )
+        concatenation({cell: getattr(scores, name) for cell, scores in results.items()}, _CELL_COLUMNS)
         for name in ("values", "intervals")
     )
+    values, intervals = values.drop(columns="name"), intervals.drop(columns="name")
     effects = _effects(values, list(entities), **how)
     return ClosedOpen(values, intervals, effects, concatenation(coverage, ["entity_side"]))
 

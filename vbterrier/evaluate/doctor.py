@@ -249,7 +249,7 @@ def _judgments(qrels: Any, unit: float) -> pd.DataFrame:
 
 
 class JudgmentNote(NamedTuple):
-    """Why documents are unjudged, and what follows; serious if measures are wrong without a correction."""
+    """The cause of unjudged documents, and its consequence; serious if measures are wrong without a correction."""
 
     text: str
     serious: bool

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from vbterrier.entities.cross_validation import Folds, RowsByTopic, Teaching, fresh, is_trained
+from vbterrier.entities.cross_validation import Folds, RowsByTopic, Teaching, fittable_copy, is_trained
 from vbterrier.entities.pool import link_pool
 from vbterrier.entities.provenance import require_independent, without_mark
 from vbterrier.entities.stage import OnEntities, PoolLinks, TopEntities
@@ -270,7 +270,7 @@ def _rankings(
         training, checked, test = (topics.rows(part) for part in (fold.training, fold.validation, fold.test))
         training_labels = labels.rows(fold.training | fold.validation)
         teaching = Teaching(training, training_labels, checked if len(checked) else None, training_labels, seed)
-        rankers = {name: fresh(source) for name, source in sources.items()}
+        rankers = {name: fittable_copy(source) for name, source in sources.items()}
         with divided.error_context(fold):
             for name, ranker in rankers.items():
                 if name != TRAINING and is_trained(ranker):
@@ -283,7 +283,7 @@ def _rankings(
             )
             entities = [first, _entities(entity_ranker, checked)]
             rows = [training_rows(rows, each) for rows, each in zip((training, checked), entities, strict=True)]
-            model = fresh(reranker).with_entities(without_mark(pd.concat(entities, ignore_index=True)))
+            model = fittable_copy(reranker).with_entities(without_mark(pd.concat(entities, ignore_index=True)))
             model.fit(rows[0], training_labels, rows[1] if len(rows[1]) else None, training_labels)
         for name, ranker in rankers.items():
             entity_run = _entities(ranker, test)

@@ -426,7 +426,7 @@ def evaluate_intents(
 
 
 def _labelled_scores(scores: Scores, quality: TagQuality | None, measures: Sequence[ir_measures.Measure]) -> Scores:
-    """Scores with the measures that are guessed by labels, which say how many tags are right whatever decided them."""
+    """Scores with the measures that are guessed, by the measured precision of the tags if there are labels of tags."""
     if quality is None or not quality.n_tags:
         return scores
     notes = [note for note in scores.notes if note.kind != GUESSES_NOTE]

@@ -271,7 +271,7 @@ def rank_systems(
             f"{target.topics[0]!r}; ask for 'unjudged'"
         )
     joint, shares = joint_scores(loaded, target, parsed, models)
-    sample = _sample(data.queries, joint.topics, uncertainty)
+    sample = _topic_sample(data.queries, joint.topics, uncertainty)
     with log_elapsed(_LOG, "ranked %s systems over %s topics: %s draws", len(loaded), len(target.topics), n_draws):
         is_sampled = (len(target.topics) if sample is None else sample.n_units) > 1
         kinds = list(dict.fromkeys([uncertainty, "unjudged", *(["both"] if is_sampled else [])]))
@@ -371,7 +371,7 @@ def _queries_table(queries: Any, qids: Sequence[str]) -> pd.DataFrame | None:
     return selected_queries(queries, qids, call="rank_systems", honoured=("weight", "cluster"))
 
 
-def _sample(queries: Any, topics: Sequence[str], uncertainty: str) -> SampledQueries | None:
+def _topic_sample(queries: Any, topics: Sequence[str], uncertainty: str) -> SampledQueries | None:
     """The sample that the topics are; ``None`` without a table of queries."""
     table = _queries_table(queries, topics)
     warn_of_weights(table)
@@ -407,14 +407,14 @@ def _limits_of_means(
 
 
 def _drawn_scores(names: list[str], means: Floats, draws: Floats) -> _DrawnScores:
-    n_better, n_tied = _counts(draws)
+    n_better, n_tied = _rank_counts(draws)
     drawn = _DrawnScores(names, means, draws, n_better, n_tied)
     expected = drawn.ranks.mean(axis=1)
     order = sorted(range(len(means)), key=lambda at: (expected[at], -means[at], names[at]))
     return _DrawnScores([names[at] for at in order], means[order], draws[order], n_better[order], n_tied[order])
 
 
-def _counts(draws: Floats) -> tuple[Ints, Ints]:
+def _rank_counts(draws: Floats) -> tuple[Ints, Ints]:
     """The numbers of better and of tied systems of each system and draw, shape (S, n_draws) each."""
     n, order = len(draws), np.argsort(draws, axis=0)
     ascending = np.take_along_axis(draws, order, axis=0)

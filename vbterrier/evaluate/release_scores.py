@@ -404,7 +404,7 @@ def _unseen_share(pair: SampledPair) -> float:
 
 
 def _is_decided_by_unseen(row: Mapping[Any, Any], criteria: Criteria) -> bool:
-    """Return True if queries without a sampled one prevent a PASS, whatever the spread of the others."""
+    """Return True if queries without a sampled one prevent a PASS, for any spread of the others."""
     mean = row["counted"]
     return bool(mean > -criteria.margin >= mean - row["unseen"] * (mean + criteria.worst_loss))
 

@@ -61,7 +61,7 @@ def inputs_digest(paths: Sequence[Path], work: Work) -> str:
     parts = [
         __version__,
         *(repr((work.name, work.duplicates, plan.depth)), *map(repr, plan.at_once)),
-        *map(_digest, paths),
+        *map(_content_digest, paths),
     ]
     for frame in frames:
         if frame is not None:
@@ -71,7 +71,7 @@ def inputs_digest(paths: Sequence[Path], work: Work) -> str:
     return hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
 
 
-def _digest(path: Path) -> str:
+def _content_digest(path: Path) -> str:
     try:
         return content_digest(path)
     except OSError:
@@ -175,7 +175,7 @@ class Journal:
         if header != head:
             raise FileError(path, f"holds results of other inputs ({kinds}); give another path, or remove the file")
         self.done = done
-        _LOG.info("%s: %d results are there", printable(path), len(self.done))
+        _LOG.info("%s: %d results are finished", printable(path), len(self.done))
         file.truncate(len(whole))
 
     def add(self, name: str, result: Any) -> None:
@@ -230,10 +230,10 @@ class Streamed:
 
 @dataclass(frozen=True, eq=False)
 class PendingChunk:
-    """The rows of whole topics of a run, to be evaluated, and their name in the journal.
+    """The rows of whole topics of a run that are not evaluated yet, and their name in the journal.
 
     ``behind``: start of the next chunk, for a run that is read in the order of its files. ``file``: file to remove when
-    the chunk is done.
+    the chunk is finished.
     """
 
     key: str
@@ -300,31 +300,32 @@ class Checkpoint:
         tables = [self.read_rows(part) for part in parts]
         run = _empty(self.work.name)
         if tables:
-            # Parts were checked down to the ranks that measures look at.
-            # Ids in chunks would be held twice, as they are and contiguously.
+            # Without combine_chunks, ids would be held twice: in chunks, and contiguously in the run.
             table = pa.concat_tables(tables).combine_chunks()
             tables.clear()
+            # Duplicates were handled when the parts were read, down to the ranks that measures use.
             run = Run(table.to_pandas(), name=self.work.name, duplicates="error")
-        values: dict[str, dict[str, float]] = {str(measure): {} for measure in self.work.plan.at_once}
-        for part in parts:
-            for measure, of_topics in part["values"].items():
-                values[measure].update(of_topics)
         self._warn(parts)
-        return Streamed(run, self.work, values)
+        return Streamed(run, self.work, self._merged_values(parts))
 
     def part(self, none: Any) -> Part:
         """The results of all parts as one part, with the rows of ``none`` if there are no parts."""
         parts = self._used_parts()
         kept = pa.concat_tables([self.read_rows(part) for part in parts]) if parts else none
-        values: dict[str, dict[str, float]] = {str(measure): {} for measure in self.work.plan.at_once}
-        for part in parts:
-            for measure, of_topics in part["values"].items():
-                values[measure].update(of_topics)
         tied = [part["tied"] for part in parts if part["tied"]]
         n_tied, n_places, depths = zip(*tied, strict=True) if tied else ((0,), (0,), (0,))
-        told = [message for part in parts for message in part["told"]]
+        messages = [message for part in parts for message in part["messages"]]
         n_dropped = sum(part["n_dropped"] for part in parts)
-        return Part(kept, values, n_dropped, (sum(n_tied), sum(n_places), max(depths)) if tied else None, told)
+        n_ties = (sum(n_tied), sum(n_places), max(depths)) if tied else None
+        return Part(kept, self._merged_values(parts), n_dropped, n_ties, messages)
+
+    def _merged_values(self, parts: Iterable[dict[str, Any]]) -> dict[str, dict[str, float]]:
+        """The values of all parts, by measure and topic."""
+        values: dict[str, dict[str, float]] = {str(measure): {} for measure in self.work.plan.at_once}
+        for part in parts:
+            for measure, topic_values_of_part in part["values"].items():
+                values[measure].update(topic_values_of_part)
+        return values
 
     def _used_parts(self) -> list[dict[str, Any]]:
         """The finished parts that count: of a run with topics apart, those by topic."""
@@ -337,7 +338,7 @@ class Checkpoint:
             warn(f"{name}: {n_dropped} repeated documents dropped, each at its lower rank")
         # Warnings of different parts differ in numbers only.
         alike: dict[str, list[str]] = {}
-        for message in (message for part in parts for message in part["told"]):
+        for message in (message for part in parts for message in part["messages"]):
             alike.setdefault(_NUMBER.sub("", message), []).append(message)
         for messages in alike.values():
             more = f" (and {len(messages) - 1} more parts of the run)" if len(messages) > 1 else ""

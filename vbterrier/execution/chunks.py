@@ -105,13 +105,14 @@ class Part:
 
     ``values``: by text of the measure and judged topic, for measures evaluated chunk by chunk. ``tied``: number of tied
     documents, of documents and of ranks that these measures depend on; ``None`` without such measures.
+    ``messages``: those of warnings.
     """
 
     kept: Any
     values: dict[str, dict[str, float]]
     n_dropped: int
     tied: tuple[int, int, int] | None
-    told: list[str]
+    messages: list[str]
 
 
 @dataclass(frozen=True)

@@ -331,8 +331,8 @@ def _summary(shared: Shared, common: Shared | None, item: tuple[str, Any]) -> di
     for name in loaded:
         (run, rows), messages = heard(partial(evaluate_run, name))
         columns = [column for column in ("tagger",) if column in run.frame.columns]
-        told = of_reading + messages
-        summaries[name] = RunSummary(run.name, run.topics, run.frame[columns].drop_duplicates(), rows, told)
+        messages_of_run = of_reading + messages
+        summaries[name] = RunSummary(run.name, run.topics, run.frame[columns].drop_duplicates(), rows, messages_of_run)
         of_reading = []
     return summaries
 

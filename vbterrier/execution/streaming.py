@@ -277,7 +277,7 @@ def _part(
 
     with memory_returned():
         part, messages = heard(evaluate_part)
-    return replace(part, told=part.told + messages), table_bytes(pa.concat_tables(rest)) if divided else None
+    return replace(part, messages=part.messages + messages), table_bytes(pa.concat_tables(rest)) if divided else None
 
 
 def _limits(memory: int) -> tuple[int, int]:

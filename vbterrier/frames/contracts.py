@@ -116,7 +116,7 @@ def _convert_table(data: Any, what: str, vocabulary: ColumnNames | None) -> pd.D
         data = data.to_table()
     if is_frame(data):
         table = pa.table(data)
-        plain = pa.schema([field.with_type(_plain(field.type)) for field in table.schema])
+        plain = pa.schema([field.with_type(_pandas_type(field.type)) for field in table.schema])
         frame: pd.DataFrame = table.cast(plain).to_pandas()
         return frame
     if vocabulary is not None and (isinstance(data, (list, tuple, Mapping)) or hasattr(data, "__next__")):
@@ -147,14 +147,14 @@ def _nested_table(data: Any, what: str, vocabulary: ColumnNames) -> pd.DataFrame
     return frame.infer_objects()
 
 
-def _plain(kind: Any) -> Any:
+def _pandas_type(kind: Any) -> Any:
     """Return the pandas-compatible type of a column: pandas does not read string_view, also inside lists."""
     if str(kind) == "string_view":
         return pa.large_string()
     if pa.types.is_dictionary(kind):
         # Older versions of pyarrow cannot convert the unsigned codes of polars to pandas.
-        return pa.dictionary(pa.int64(), _plain(kind.value_type), kind.ordered)
-    return pa.large_list(_plain(kind.value_type)) if pa.types.is_large_list(kind) else kind
+        return pa.dictionary(pa.int64(), _pandas_type(kind.value_type), kind.ordered)
+    return pa.large_list(_pandas_type(kind.value_type)) if pa.types.is_large_list(kind) else kind
 
 
 def require(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
@@ -246,13 +246,13 @@ class LabelFrame:
         self.topics, self.topic = self.qid.codes()
         owner = row_describer(self.topics, self.topic, self.docno)
         self.label = column_integers(frame["label"], f"{name} column 'label'", owner)
-        keep = self._once(frame["iteration"] if "iteration" in frame.columns else None)
+        keep = self._first_judgments_mask(frame["iteration"] if "iteration" in frame.columns else None)
         if drop_negative:
             keep &= self.label >= 0
         if not keep.all():
             self.topic, self.label = self.topic[keep], self.label[keep]
             self.docno = self.docno.take(np.flatnonzero(keep))
-            # An index of all rows.
+            # The cached index is of all rows.
             vars(self).pop("lookup", None)
 
     @cached_property
@@ -260,7 +260,7 @@ class LabelFrame:
         """The index of rows by topic number and document."""
         return Lookup(self.topic, self.docno)
 
-    def _once(self, iterations: pd.Series[Any] | None) -> NDArray[np.bool_]:
+    def _first_judgments_mask(self, iterations: pd.Series[Any] | None) -> NDArray[np.bool_]:
         """Return a mask that keeps one row per judged document."""
         topic, docno, label = self.topic, self.docno, self.label
         keep = np.ones(len(label), dtype=bool)
@@ -315,8 +315,6 @@ def _places_in_file(path: str, ids: tuple[str, str], n_rows: int) -> list[str]:
 
 # The meanings of labels below 0.
 NEGATIVE = ("nonrelevant", "unjudged")
-
-
 # Rules that choose one of several labels of a document.
 CONTRADICTIONS = ("error", "first", "last", "max")
 
@@ -324,9 +322,8 @@ CONTRADICTIONS = ("error", "first", "last", "max")
 def chosen_labels(qrels: pd.DataFrame, rule: str) -> pd.DataFrame:
     """Return qrels with one label of each document of a topic and iteration: the first, the last or the highest one.
 
-    With ``"error"``, all rows are returned, and contradicting labels are refused where judgments are used.
-
-    A warning counts what is dropped.
+    With ``"error"``, all rows are returned, and contradicting labels are refused where judgments are used. A warning
+    has the number of dropped judgments.
 
     >>> import warnings
     >>> qrels = pd.DataFrame({"qid": "q1", "docno": ["a", "b", "a"], "label": [2, 0, 1]})

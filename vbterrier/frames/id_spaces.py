@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from vbterrier.annotations import Bools
 
 
-# The spaces of public linkers; an edition in another language is a space of its own, as "dbpedia:de".
+# The spaces of public linkers; an edition in another language is a separate space, as "dbpedia:de".
 WIKIDATA, DBPEDIA, TITLE, PAGE = "wikidata", "dbpedia", "wikipedia_title", "wikipedia_id"
 SPACES = (WIKIDATA, DBPEDIA, TITLE, PAGE)
 NIL = "NIL"

@@ -42,7 +42,7 @@ _SAMPLED_ROWS = 4096
 _CHANGES = np.full(256, 2, dtype=np.uint8)
 _CHANGES[list(b"!\"#$&'()*+,-./0123456789:;<=>?@[\\]^`abcdefghijklmnopqrstuvwxyz{|}~")] = 0
 _CHANGES[list(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ")] = 1
-# Rows of a run, and of judgments or tags, whose spelling stands for that of all.
+# Rows of a run, and of judgments or tags, whose spelling represents that of all.
 FEW_ROWS, MANY_ROWS = 1000, 100_000
 
 

@@ -111,7 +111,7 @@ class IntervalPicture:
         bottom = top + _ROW * len(self.bars)
         parts = []
         for line, rule in enumerate(self.rules, 1):
-            # Each label has a line of its own, so that those of near rules do not overlap.
+            # Each label has a separate line, so that labels of near rules do not overlap.
             text, x = f"{rule.label} {rule.value:.4g}", at(rule.value)
             middle = _within(x, text, width)
             parts.append(f'<path d="M{x} {_LINE * line + 2}V{bottom}" stroke-dasharray="3 3" opacity=".7"/>')
@@ -179,7 +179,7 @@ def limits(intervals: Iterable[tuple[float, float, float]], rules: Iterable[floa
 
 
 def interval_end(x: float, y: float, size: float, *, cut: bool) -> str:
-    """The SVG path of an end of an interval: a line across, or an arrow where the interval goes on.
+    """The SVG path of an end of an interval: a line across, or an arrow where the interval continues.
 
     ``size`` is half the height; it is negative at the upper end.
     """

@@ -84,7 +84,7 @@ def violations(
     matches = pairs[["pair", "entity_id", "attribute", "place"]].merge(facts, on=["entity_id", "attribute"])
     violated = np.full(len(pairs), unknown)
     violated[matches["pair"]] = 1.0
-    satisfied = np.concatenate([_satisfied_pairs(matches, table), _respelt(matches, table, kb, spellings or {})])
+    satisfied = np.concatenate([_satisfied_pairs(matches, table), _respelt_pairs(matches, table, kb, spellings or {})])
     violated[satisfied] = 0.0
     _warn_of_unknown_values(matches, table, satisfied, kb, candidates.topics)
     # NIL is not an entity and violates no constraint.
@@ -102,7 +102,7 @@ def _facts(kb: Attributes, entities: Sequence[str], constraints: pd.DataFrame) -
         warn(f"{kb!r} has no attribute of any candidate ({examples(entities)}); check that the ids belong to it")
     facts = facts[facts["attribute"].isin(constraints["attribute"].unique())].astype(object)
     number = pd.to_numeric(facts["value"].astype("str").str.extract(_LEADING_NUMBER, expand=False))
-    return facts.assign(form=_forms(facts["value"]), number=number.astype("float64"))[list(_NO_FACTS)]
+    return facts.assign(form=_normal_forms(facts["value"]), number=number.astype("float64"))[list(_NO_FACTS)]
 
 
 def _require_attributes(constraints: pd.DataFrame, facts: pd.DataFrame, kb: Attributes, topics: Sequence[str]) -> None:
@@ -123,7 +123,7 @@ def _satisfied_pairs(facts: pd.DataFrame, constraints: pd.DataFrame) -> Ints:
     each = constraints[["place", "values"]].explode("values")
     is_range = each["values"].map(lambda value: isinstance(value, Range)).to_numpy(dtype=bool)
     texts, ranges = each[~is_range], each[is_range]
-    forms = texts.assign(form=_forms(texts["values"]))
+    forms = texts.assign(form=_normal_forms(texts["values"]))
     by_text = facts.merge(forms[["place", "form"]], on=["place", "form"])["pair"]
     ends = ranges.assign(low=[value.low for value in ranges["values"]], high=[value.high for value in ranges["values"]])
     inside = facts.merge(ends[["place", "low", "high"]], on="place")
@@ -131,7 +131,7 @@ def _satisfied_pairs(facts: pd.DataFrame, constraints: pd.DataFrame) -> Ints:
     return np.concatenate([by_text.to_numpy(dtype=np.int64), inside["pair"].to_numpy(dtype=np.int64)])
 
 
-def _respelt(
+def _respelt_pairs(
     facts: pd.DataFrame, constraints: pd.DataFrame, kb: Any, spellings: Mapping[str, Mapping[str, Sequence[str]]]
 ) -> Ints:
     """Return the pairs with another spelling of a wanted value: one that is given, or a name of the same entity."""
@@ -155,8 +155,8 @@ def _respelt(
             named[["text", "sense"]].astype(object), on="text"
         )
         sense = pd.concat([sense, named.assign(sense="entity " + named["sense"].astype(object))])
-    sense = sense.assign(form=_forms(sense["text"]))[["attribute", "form", "sense"]].drop_duplicates()
-    each = each.assign(form=_forms(each["value"]))
+    sense = sense.assign(form=_normal_forms(sense["text"]))[["attribute", "form", "sense"]].drop_duplicates()
+    each = each.assign(form=_normal_forms(each["value"]))
     constraint_senses = each[["place", "attribute", "form"]].merge(sense, on=["attribute", "form"])
     senses = facts[["pair", "place", "attribute", "form"]].merge(sense, on=["attribute", "form"])
     both = senses.merge(constraint_senses[["place", "sense"]], on=["place", "sense"])
@@ -190,7 +190,7 @@ def _warn_of_unknown_values(
         )
 
 
-def _forms(values: pd.Series[Any]) -> pd.Series[Any]:
+def _normal_forms(values: pd.Series[Any]) -> pd.Series[Any]:
     return pd.Series(normal_forms([str(value) for value in values]), index=values.index, dtype=object)
 
 
@@ -296,9 +296,9 @@ class RelaxConstraints(IntentStage):
         candidates = Candidates(inp)
         unknown = UNKNOWN[self.unknown] if isinstance(self.unknown, str) else self.unknown
         options: dict[str, Any] = {"weights": self.weights or {}, "unknown": unknown, "spellings": self.spellings}
-        violated = violations(candidates, self._of_topics(candidates, column), self.kb, **options)
+        violated = violations(candidates, self._topic_constraints(candidates, column), self.kb, **options)
         lists = pd.Series(violated.lists(), index=inp.index, dtype=object)
-        made = inp.assign(prob=self._prob(candidates, violated.delta), delta=violated.delta, violations=lists)
+        made = inp.assign(prob=self._relaxed_prob(candidates, violated.delta), delta=violated.delta, violations=lists)
         if not self.strict:
             return made
         left = (made["delta"] == 0).to_numpy()
@@ -309,14 +309,14 @@ class RelaxConstraints(IntentStage):
         )
         return made[left].reset_index(drop=True)
 
-    def _prob(self, candidates: Candidates, delta: Any) -> Any:
+    def _relaxed_prob(self, candidates: Candidates, delta: Any) -> Any:
         rows = candidates.entities
         prob, topic, delta = candidates.among_entities, candidates.topic[rows], delta[rows]
         if self.strict:
             return candidates.beside_nil(normalise_weights(np.where(delta > 0, 0.0, prob), topic, candidates.n))
         return candidates.beside_nil(relaxed_prob(prob, delta, topic, candidates.n))
 
-    def _of_topics(self, candidates: Candidates, column: str) -> Sequence[tuple[Constraint, ...]]:
+    def _topic_constraints(self, candidates: Candidates, column: str) -> Sequence[tuple[Constraint, ...]]:
         """Return the constraints of each topic, equal texts parsed once."""
         constraints = candidates.frame[column]
         code = pd.factorize(constraints.map(lambda one: one if isinstance(one, str) else repr(one)))[0]

@@ -271,7 +271,7 @@ def moments(
         slope = np.divide((weight * away * deviation).sum(axis=0), spread, out=np.zeros_like(mean), where=spread > 0)
         mean = mean - slope * (center - covariate.mean)
         deviation, lost = deviation - slope * away, 1
-        # The mean over all queries has an error of its own.
+        # The mean over all queries has a separate error.
         further = slope**2 * spread * n / (n - 1) / covariate.n_all
         leverage = share + np.divide(away**2, n * spread, out=np.zeros_like(away), where=spread > 0)
     part, of_units = share * deviation, share

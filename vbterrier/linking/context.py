@@ -191,13 +191,13 @@ class ContextLinker(Identified):
         entities, entity = np.unique(frame["entity_id"].to_numpy(object), return_inverse=True)
         described = self._entity_descriptions(entities.tolist())
         if self.encoder is None:
-            return _overlap(words, windows, described, entity, mention)
+            return _overlap_similarity(words, windows, described, entity, mention)
         low, _, _, high = windows
         contexts = [
             texts[words.text[begin]][words.start[begin] : words.end[end - 1]] if begin < end else ""
             for begin, end in zip(low.tolist(), high.tolist(), strict=True)
         ]
-        context, description = (_unit(self.encoder(some)) for some in (contexts, described))
+        context, description = (_unit_vectors(self.encoder(some)) for some in (contexts, described))
         similarity: Floats = np.einsum("ij,ij->i", context[mention], description[entity])
         similarity[np.array([not text for text in described], bool)[entity]] = 0.0
         return similarity, np.zeros(len(first))
@@ -273,7 +273,7 @@ def _windows(words: Words, text: Ints, start: Ints, end: Ints, window: int) -> t
     return np.maximum(first - window, low), first, after, np.minimum(after + window, high)
 
 
-def _overlap(
+def _overlap_similarity(
     words: Words, windows: tuple[Ints, ...], described: list[str], entity: Ints, mention: Ints
 ) -> tuple[Floats, Floats]:
     """Return the cosines of the weighted words of contexts and descriptions, and the share of unknown words.
@@ -314,7 +314,7 @@ def _overlap(
     return cosine, share
 
 
-def _unit(vectors: Any) -> Floats:
+def _unit_vectors(vectors: Any) -> Floats:
     """Return vectors of length 1; zeros stay."""
     table = np.asarray(vectors, np.float64)
     length = np.linalg.norm(table, axis=1, keepdims=True)

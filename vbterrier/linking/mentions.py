@@ -242,7 +242,7 @@ def mention_report(
     ``P = right/predicted``, ``R = right/gold``, ``F1 = 2PR/(P + R)`` over (document, span, entity). A span that is not
     in the gold standard counts in the precision. ``LinkP``, ``LinkR`` and ``LinkF1`` are over mentions with an entity
     (neleval's ``strong_link_match``, GERBIL's InKB), ``Nil...`` over those without (``strong_nil_match``), ``All...``
-    over both (``strong_all_match``; HIPE's strict, or fuzzy if weak), ``Span...`` over spans, whatever their entity
+    over both (``strong_all_match``; HIPE's strict, or fuzzy if weak), ``Span...`` over spans with any entity
     (``strong_mention_match``).
 
     Parameters
@@ -290,7 +290,7 @@ def mention_report(
     of the gold standard have a number, ``clusters`` has the scores of :func:`.cluster_scores`
     for clusters of NIL (neleval's ``b_cubed:is_nil:span`` and others) and for all clusters, entities included
     (``b_cubed``, ``mention_ceaf``, ``entity_ceaf``, ``muc``, ``pairwise``), and B3+ and CEAFm+ for mentions that also
-    have the right entity (``b_cubed_plus``, ``mention_ceaf_plus``). A NIL without a number is a cluster of its own;
+    have the right entity (``b_cubed_plus``, ``mention_ceaf_plus``). A NIL without a number is a separate cluster;
     neleval puts all of them into one. They have no intervals.
 
     Files of HIPE have the mentions of HIPE-scorer (:func:`vbterrier.frames.read_entity_links`). It differs in two

@@ -132,7 +132,7 @@ class Words:
         return self.utf8(case=case).decode()
 
     def utf8(self, *, case: bool = False) -> bytes:
-        """Return :meth:`folded` in UTF-8."""
+        """Return :meth:`folded_words` in UTF-8."""
         codes = _codes(self.texts)
         begin = _text_starts(self.texts)[self.text]
         starts, ends = self.start + begin, self.end + begin

@@ -116,9 +116,9 @@ class _WeightedAlphaNDCG(NoveltyMeasure):
 class _WeightedNRBP(NoveltyMeasure):
     """Novelty- and rank-biased precision weighted by probabilities, in [0, 1] (Clarke et al. 2009, section 3).
 
-    ``(1 - (1 - α) β) Σ_r β^(r-1) Σ_i π_i w_ir Π_{j<r} (1 - α w_ij)``: β is the probability that a user goes on to the
-    next document. Without a cutoff, the whole ranking counts. All intents count, with or without documents. For equal
-    probabilities and intents that all have documents, it equals ``NRBP`` of ndeval, which ignores probabilities.
+    ``(1 - (1 - α) β) Σ_r β^(r-1) Σ_i π_i w_ir Π_{j<r} (1 - α w_ij)``: β is the probability that a user continues to
+    the next document. Without a cutoff, the whole ranking counts. All intents count, with or without documents. For
+    equal probabilities and intents that all have documents, it equals ``NRBP`` of ndeval, which ignores probabilities.
 
     Examples
     --------

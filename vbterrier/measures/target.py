@@ -128,7 +128,7 @@ class EvaluationTarget:
 
     @cached_property
     def first_judged(self) -> Ids:
-        """The first documents of the frame, whose spelling stands for that of all."""
+        """The first documents of the frame, whose spelling represents that of all."""
         return Ids(self.docno.text.slice(0, MANY_ROWS))
 
     @property

@@ -104,7 +104,7 @@ def _missing_engine(measure: ir_measures.Measure) -> str:
     if recall is not None and not (0 <= recall <= 1 and round(recall, _RECALL_DIGITS) == recall):
         # pytrec_eval rounds it, and would evaluate another measure.
         return f"give a recall from 0 to 1 with at most {_RECALL_DIGITS} digits, as IPrec@0.25"
-    # The provider of this package has measures of its own.
+    # The provider of this package supports further measures.
     others = [engine for engine in ir_measures.DefaultPipeline.providers if engine.NAME != NAME]
     able = [engine for engine in others if engine.supports(measure)]
     if any(engine.is_available() for engine in able):

@@ -266,7 +266,7 @@ def evidence_models(
         models[""] = fit_loaded(runs, target.judgments(), deepest, pool_cutoff, labels, cautious=cautious)
         for measure in estimated:
             if not measure["model"]:
-                _draw(measure, models[""])
+                _draw_grades(measure, models[""])
     return models
 
 
@@ -279,10 +279,10 @@ def draw_models(measures: Iterable[ir_measures.Measure], models: Mapping[str, Ev
     """Draw what the measures need of their models, for other processes, which get models without their runs."""
     for measure in measures:
         if isinstance(measure, Estimated):
-            _draw(measure, models[measure["model"]])
+            _draw_grades(measure, models[measure["model"]])
 
 
-def _draw(measure: Estimated, model: EvidenceModel) -> None:
+def _draw_grades(measure: Estimated, model: EvidenceModel) -> None:
     counts_relevant = isinstance(measure.metric, AP)
     model.draw(measure.cutoff, measure["n_draws"], measure["seed"], counts_relevant=counts_relevant)
 

@@ -170,7 +170,7 @@ def by_measure(
 
 
 def fixed_number(value: float, digits: int = 4) -> str:
-    """Format a number with the decimals of ``DIGITS``, or with these."""
+    """Format a number with ``digits`` decimals, or with those that ``TABLE_DIGITS`` sets for a table."""
     chosen = TABLE_DIGITS.get()
     return f"{value:.{digits if chosen is None else chosen}f}"
 

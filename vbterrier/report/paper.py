@@ -176,7 +176,7 @@ def _renderers(result: Shown) -> tuple[Callable[..., str], Callable[..., list[st
 
 
 def result_caption(result: Shown) -> list[str]:
-    """Caption of a result without a table of its own for papers: its line."""
+    """Caption of a result that has no special table for papers: its ``repr``."""
     return [f"{result!r}."]
 
 

@@ -39,16 +39,16 @@ PAPERS = ("latex", "markdown")
 EXCLUDED = "‡"
 # Columns of the terminal that a command prints to; None for as many as a table needs, as in files and pipes.
 WIDTH: ContextVar[int | None] = ContextVar("width", default=None)
-# What Markdown of GitHub makes a link: the start of an address, and the sign before a name, an issue or a host.
+# What GitHub's Markdown turns into a link: the start of an address, and the sign before a name, an issue or a host.
 _LINKED = re.compile(
     r"\b(?:https?|ftp|mailto|xmpp)(?=:)|\bwww(?=\.)|(?<!\w)[@#](?=\w)|(?<=\w)@(?=[\w-]+\.[a-z])", re.IGNORECASE
 )
 _COMMENT = "<!-- -->"
 # Characters with a meaning in Markdown.
 _MARKDOWN_ESCAPES = str.maketrans({"<": "&lt;", "&": "&amp;"} | {sign: f"\\{sign}" for sign in "\\|*[]`$"})
-# Explanation of the columns of tagging.
 # Columns of means that a narrow terminal leaves out first.
 LAST = ("missing", "topics", "rankings")
+# Explanation of the columns of tagging.
 TAGGING = "tagged: share of the documents up to the cutoff with a candidate of their query as a tag; oracle_ES: "
 TAGGING += "the best possible ranking under the same tags"
 
@@ -142,7 +142,7 @@ def _terminal_table(text: pd.DataFrame, right: list[bool], title: str, drop: Seq
         if _least_width(_span([printable(name), *turned.iloc[:, place]]) for place, name in enumerate(turned)) <= room:
             return _terminal_table(turned, [False, *[True] * len(text)], title, (), turns=False)
     left_out: list[str] = []
-    # The first column, what ``drop`` has not, and then the last columns stay as long as they fit.
+    # Columns of ``drop`` go first, then the last ones; the first column always stays.
     first = [name for name in drop if name in columns]
     for name in [*first, *(one for one in reversed(columns[1:]) if one not in first)]:
         if room is None or _least_width(spans[one] for one in columns) <= room:

@@ -1,4 +1,4 @@
-"""Agreement of estimates with the truth: errors, coverage, system rankings, preferences between systems."""
+"""Agreement of estimates with true scores: errors, coverage, system rankings, preferences between systems."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def tau_b(truth: Floats, estimate: Floats) -> Floats:
     signs, other = (np.sign(scores[..., :, None] - scores[..., None, :]) for scores in (truth, estimate))
     both, *squares = (np.einsum("...ij,...ij->...", *pair) for pair in ((signs, other), (signs, signs), (other, other)))
     norm = np.sqrt(squares[0] * squares[1])
-    return np.divide(both, norm, out=np.full(norm.shape, np.nan), where=norm > 0)
+    return np.asarray(np.divide(both, norm, out=np.full(norm.shape, np.nan), where=norm > 0))
 
 
 def tau_ap(truth: Floats, estimate: Floats) -> Floats:

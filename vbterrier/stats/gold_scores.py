@@ -177,9 +177,8 @@ class Posterior:
         """Draw coefficients by sampling importance resampling (Rubin 1987), shape (n, p)."""
         mode = self.mode()
         steps = _GRADIENT_STEP * np.eye(len(mode))
-        hessian = np.array([self.negative(mode + e)[1] - self.negative(mode - e)[1] for e in steps]) / (
-            2 * _GRADIENT_STEP
-        )
+        gradients = [self.negative(mode + e)[1] - self.negative(mode - e)[1] for e in steps]
+        hessian = np.array(gradients) / (2 * _GRADIENT_STEP)
         values, vectors = np.linalg.eigh((hessian + hessian.T) / 2)
         # A proposal is at most as wide as the prior.
         root = vectors / np.sqrt(np.maximum(values, self.precision.min()))

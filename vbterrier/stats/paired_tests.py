@@ -184,11 +184,12 @@ def null_distribution(
     differences: Floats, test: str, n_resamples: int, seed: int, ratios: Sequence[RatioPair | None] = ()
 ) -> NullDistribution:
     """The null distribution of a resampling test."""
-    null = (_sign_flips if test == "randomisation" else _bootstrap)(differences, n_resamples, seed)
-    return _of_ratios(null, differences, test, ratios) if any(ratios) else null
+    draw = _sign_flip_distribution if test == "randomisation" else _bootstrap_distribution
+    null = draw(differences, n_resamples, seed)
+    return _ratio_distribution(null, differences, test, ratios) if any(ratios) else null
 
 
-def _of_ratios(
+def _ratio_distribution(
     null: NullDistribution, differences: Floats, test: str, ratios: Sequence[RatioPair | None]
 ) -> NullDistribution:
     """The null distribution with the statistics of ratios, which are on the scale of those of differences."""
@@ -237,7 +238,7 @@ class NullDistribution:
     n_observed: int
 
 
-def _sign_flips(differences: Floats, n_resamples: int, seed: int) -> NullDistribution:
+def _sign_flip_distribution(differences: Floats, n_resamples: int, seed: int) -> NullDistribution:
     # Flips do not change the sum of squares, so that t increases with the mean of the normalised differences.
     size = np.sqrt((differences**2).sum(axis=0))
     unit = np.divide(differences, size, out=np.zeros_like(differences), where=size > 0).T
@@ -259,7 +260,7 @@ def _all_signs(n: int) -> Iterator[Floats]:
         yield 1.0 - 2.0 * (numbers >> np.arange(n) & 1).astype(np.float64)
 
 
-def _bootstrap(differences: Floats, n_resamples: int, seed: int) -> NullDistribution:
+def _bootstrap_distribution(differences: Floats, n_resamples: int, seed: int) -> NullDistribution:
     n = len(differences)
     mean, std = differences.mean(axis=0), column_std(differences)
     scaled = np.divide(differences - mean, std, out=np.zeros_like(differences), where=std > 0).T

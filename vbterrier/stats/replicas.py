@@ -122,8 +122,9 @@ def replica_intervals(
       the formula of the paper, ``mean_b ± z s_b/sqrt(B)``: only the Monte Carlo error of the mean over replicas.
     - ``source``: ``"replicas"`` or ``"intents"``, for the name of the method.
 
-    Percentile intervals have their nominal coverage if the truth deviates from the observation as replicas do. They do
-    not correct bias, and undercover for few intents; docs/explanation/evidence-other.md has the simulated coverage.
+    Percentile intervals have their nominal coverage if the true value deviates from the observed one as replicas do.
+    They do not correct bias, and undercover for few intents; docs/explanation/evidence-other.md has the simulated
+    coverage.
     """
     choice("method", method, REPLICA_METHODS)
     check_level(level)

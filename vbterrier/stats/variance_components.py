@@ -156,7 +156,8 @@ class Combined:
         source, ``E Var(mean | source) = V - V_source``. For ``"measured"`` scores, the last also applies to the
         population: the noise vanishes from the variance over topics. ``"expected"`` scores vary less than true scores,
         ``Var T = Var μ + σ²``: resolved uncertainty reappears as variance over topics, so that an interval for the
-        population remains as wide as before. If the expected scores are estimates themselves, the truth is in between.
+        population remains as wide as before. If the expected scores are estimates themselves, the true variance is
+        in between.
         """
         resolved = self.variances[:, self.sources.index(source)]
         best = np.maximum(self.total - resolved, 0.0)

@@ -160,9 +160,8 @@ class Evidence:
         to the parts in turn; of equal documents in these, the order of topics and ids decides.
         """
         order = np.argsort(self.docno.take(rows).text.to_numpy(zero_copy_only=False), kind="stable")
-        order = order[
-            np.lexsort((self.topic[rows][order], -self.fusion_scores[rows][order], self.best_rank[rows][order]))
-        ]
+        keys = (self.topic[rows], -self.fusion_scores[rows], self.best_rank[rows])
+        order = order[np.lexsort(tuple(key[order] for key in keys))]
         folds = np.empty(len(rows), dtype=np.int64)
         folds[order] = np.arange(len(rows)) % n_folds
         return folds

@@ -256,7 +256,7 @@ class MachineLabels:
     """
 
     def __init__(self, source: Any) -> None:
-        self._labellers = [_labeller(name, labels) for name, labels in _named_labels(source)]
+        self._labellers = [_read_labeller(name, labels) for name, labels in _named_labels(source)]
         self.names = [labeller.name for labeller in self._labellers]
         twice = [name for name in self.names if self.names.count(name) > 1]
         if twice:
@@ -289,7 +289,7 @@ class MachineLabels:
 
     def frame(self) -> pd.DataFrame:
         """Return all labels: qid, docno, grade (the label), name (of the labeller)."""
-        parts = [_pairs(each).assign(grade=each.label, name=each.name) for each in self._labellers]
+        parts = [_id_columns(each).assign(grade=each.label, name=each.name) for each in self._labellers]
         return pd.concat(parts, ignore_index=True)
 
     def require_match(self, judgments: Judgments) -> None:
@@ -337,7 +337,7 @@ def _named_labels(source: Any) -> list[tuple[str, Any]]:
     return named
 
 
-def _labeller(name: str, source: Any) -> _Labeller:
+def _read_labeller(name: str, source: Any) -> _Labeller:
     what = f"labels {name!r}"
     frame = read_labels(source) if isinstance(source, (str, os.PathLike)) else pandas_frame(source, what, LABELS)
     require(frame, ("qid", "docno", "label"), what)
@@ -359,11 +359,11 @@ def _labeller(name: str, source: Any) -> _Labeller:
 def labelled_judgments(labels: MachineLabels, judgments: Judgments) -> pd.DataFrame:
     """Return the judged documents with their labels, sorted: qid, docno, grade, a column for each labeller."""
     values = labels.lookup(judgments.topics, judgments.topic, judgments.docno)
-    frame = _pairs(judgments).assign(grade=np.maximum(judgments.label, 0))
+    frame = _id_columns(judgments).assign(grade=np.maximum(judgments.label, 0))
     return frame.assign(**dict(zip(labels.names, values, strict=True))).sort_values(["qid", "docno"], ignore_index=True)
 
 
-def _pairs(labelled: _Labeller | Judgments) -> pd.DataFrame:
+def _id_columns(labelled: _Labeller | Judgments) -> pd.DataFrame:
     """The columns qid and docno."""
     qid = np.array(labelled.topics, dtype=object)[labelled.topic]
     return pd.DataFrame({"qid": qid, "docno": labelled.docno.text.to_pylist()})

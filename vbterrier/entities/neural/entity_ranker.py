@@ -236,7 +236,7 @@ class NeuralEntityRanker(NeuralStage, RunReranker):
         return [label[rows] for rows in prepared.rows]
 
     def _example(self, qid: str, x: Arrays, label: Ints) -> TrainingTopic:
-        """Return the labelled entities of a topic with as many negatives as positives, if it has more."""
+        """Return the labelled entities of a topic, with at most as many negatives as positives."""
         positive, negative = np.flatnonzero(label > 0), np.flatnonzero(label == 0)
         if len(negative) > len(positive) > 0:
             negative = stream(self.seed, "negatives", qid).choice(negative, len(positive), replace=False)

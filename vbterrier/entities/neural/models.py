@@ -161,9 +161,8 @@ class ConvKNRM(NeuralModel):
     def features(self, batch: Batch) -> Arrays:
         # Fixed, so that a saved model meets the same features.
         size = batch.words.shape[1]
-        narrow = np.random.default_rng(size).normal(size=(size, PROJECTED_SIZE)).astype(np.float32) / np.sqrt(
-            PROJECTED_SIZE
-        )
+        normal = np.random.default_rng(size).normal(size=(size, PROJECTED_SIZE)).astype(np.float32)
+        narrow = normal / np.sqrt(PROJECTED_SIZE)
         named = ("words", "entities", "document_words", "document_entities")
         made = {name: np.einsum("...d,dr->...r", getattr(batch, name), narrow.astype(np.float32)) for name in named}
         return made | {name: getattr(batch, name) for name in ("score", "has_word", "link_weight", "same")}

@@ -119,7 +119,7 @@ def blocks(
     for file in range(start.file, len(paths)):
         source = Source.at(paths[file], None)
         offset, row = (start.offset, start.row) if file == start.file else (0, 0)
-        read = _rows if source.is_parquet else _whole if is_read_whole(source) else _lines
+        read = _parquet_tables if source.is_parquet else _whole_table if is_read_whole(source) else _line_tables
         for at, rows in read(source, n_bytes, offset, systems):
             table = systems.checked_rows(rows)
             columns = columns or table.column_names
@@ -154,7 +154,7 @@ def amount(name: str, value: Any, least: int = LEAST_MEMORY) -> int:
     return int(min(number * _UNITS[unit], 2**63 - 1))
 
 
-def _lines(source: Source, n_bytes: int, start: int, systems: SystemColumns) -> Iterator[tuple[int, Any]]:
+def _line_tables(source: Source, n_bytes: int, start: int, systems: SystemColumns) -> Iterator[tuple[int, Any]]:
     """Yield tables of whole lines, each with the byte of its start."""
     layout = replace(line_layout(RUN.trec, source.path, *first_line(RUN, source)), comment=RUN.comment)
     rest, is_last = b"", False
@@ -166,15 +166,15 @@ def _lines(source: Source, n_bytes: int, start: int, systems: SystemColumns) -> 
             stop = len(content) if is_last else max(content.rfind(b"\n"), content.rfind(b"\r")) + 1
             if not stop and len(content) > max(_MAX_LINE_BLOCKS * n_bytes, 1 << 20):
                 raise FileError(source.path, f"holds a line of more than {len(content):,} bytes; is it a TREC run?")
-            if content[:stop].strip() and len(
-                table := _block_table(source, layout, content[:stop], is_first=not start)
-            ):
+            if content[:stop].strip():
+                table = _block_table(source, layout, content[:stop], is_first=not start)
                 names = [*KEYS, *(name for name in READ if name in table.column_names)]
-                yield start, table.select([*names, *systems.among(table.column_names)])
+                if len(table):
+                    yield start, table.select([*names, *systems.among(table.column_names)])
             start, rest = start + stop, content[stop:]
 
 
-def _whole(source: Source, n_bytes: int, _: int, systems: SystemColumns) -> Iterator[tuple[int, Any]]:
+def _whole_table(source: Source, n_bytes: int, _: int, systems: SystemColumns) -> Iterator[tuple[int, Any]]:
     """Yield the table of a file that its reader reads whole, if it is small enough for one block."""
     size = 0
     if not source.is_workbook:
@@ -210,7 +210,7 @@ def _block_table(source: Source, layout: Layout, content: bytes, *, is_first: bo
     return table
 
 
-def _rows(source: Source, n_bytes: int, start: int, systems: SystemColumns) -> Iterator[tuple[int, Any]]:
+def _parquet_tables(source: Source, n_bytes: int, start: int, systems: SystemColumns) -> Iterator[tuple[int, Any]]:
     """Yield tables of a Parquet file, each with the number of its first row."""
     import pyarrow.parquet as pq
 
@@ -260,15 +260,15 @@ def chunks(blocks: Iterable[RunBlock], n_bytes: int, name: str) -> Iterator[Chun
         last = int(ids.blocks()[-1])
         if held and ids.text[0] != qids(held[-1].table).text[0]:
             # The waiting topic is complete.
-            yield _chunk(held, block.place)
+            yield _joined_chunk(held, block.place)
             held = []
         if last:
-            yield _chunk([*held, block.slice(0, last)], block.slice(last).place)
+            yield _joined_chunk([*held, block.slice(0, last)], block.slice(last).place)
             held = []
         held.append(block.slice(last))
         require_size(held[0].table, sum(part.table.nbytes for part in held), n_bytes, name)
     if held:
-        yield _chunk(held, None)
+        yield _joined_chunk(held, None)
 
 
 def require_size(table: Any, n_bytes: int, limit: int, name: str) -> None:
@@ -286,7 +286,7 @@ def qids(table: Any) -> Ids:
     return Ids(table["qid"].combine_chunks())
 
 
-def _chunk(parts: list[RunBlock], behind: Place | None) -> Chunk:
+def _joined_chunk(parts: list[RunBlock], behind: Place | None) -> Chunk:
     table = pa.concat_tables([part.table for part in parts])
     return Chunk(table, qids(table).codes()[0], behind)
 

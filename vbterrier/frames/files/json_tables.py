@@ -102,7 +102,7 @@ def _document(source: Source, number: int, line: bytes) -> Any:
 
 
 def _is_record(line: bytes) -> bool:
-    """Return True for a whole object that is no table of its own, valid or not: the first of JSON lines."""
+    """Return True for a line that is a record of JSON lines, not a whole table, valid or not."""
     try:
         first = parse_json(line.decode())
     except (RepeatedMemberError, RecursionError):

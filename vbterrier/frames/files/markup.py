@@ -41,7 +41,7 @@ def topics_of_markup(source: Source) -> pd.DataFrame:
 
 
 def _sgml_topics(source: Source, content: bytes) -> list[dict[str, str]]:
-    """The elements of topics; each begins on a line of its own, or behind one that is closed, and may be left open."""
+    """The elements of topics; each begins on a separate line, or behind one that is closed, and may be left open."""
     try:
         text = content.decode().replace("\r\n", "\n")
     except UnicodeDecodeError as error:

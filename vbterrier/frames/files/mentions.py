@@ -39,7 +39,7 @@ class Mention(NamedTuple):
     text: str
     entities: list[tuple[str, str, float | None]]
     candidates: list[int] = []  # noqa: RUF012 - a default of a named tuple, never changed
-    part: str = ""  # of the document, with offsets of its own
+    part: str = ""  # of the document, with separate offsets
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ def numbered_lines(
         bar(None, path.name, shown=progress, total=size, unit="B", unit_scale=True, delay=2) as shown,
     ):
         number = 0
-        while line := _next(path, file, number + 1):
+        while line := _read_line(path, file, number + 1):
             number += 1
             n_bytes += len(line)
             if number == 1 and line.startswith(SQLITE):
@@ -87,7 +87,7 @@ def _decompressed_stream(raw: BinaryIO) -> Any:
     return bz2.BZ2File(raw) if magic == _BZ2 else nullcontext(raw)
 
 
-def _next(path: Path, file: BinaryIO, number: int) -> bytes:
+def _read_line(path: Path, file: BinaryIO, number: int) -> bytes:
     try:
         line = file.readline(MAX_LINE + 1)
     except (OSError, EOFError, zlib.error) as error:
@@ -165,10 +165,10 @@ def text_fault(text: object, most: int = MAX_LETTERS) -> str:
         return f"is {type(text).__name__}, wanted text"
     if text.isascii() and text.isprintable() and not text.isspace() and 0 < len(text) <= most:
         return ""
-    return _fault_of_text(text, most)
+    return _unusual_text_fault(text, most)
 
 
-def _fault_of_text(text: str, most: int) -> str:
+def _unusual_text_fault(text: str, most: int) -> str:
     if not text or text.isspace():
         return "is blank"
     if len(text) > most:
@@ -268,7 +268,7 @@ class Staging:
             raise self.record_error(row, f"{what.format(*map(quoted_text, of))} {fault}: {quoted_text(text)}; {remedy}")
 
     def _count(self, row: int, entity_id: str, count: object) -> float:
-        number = _real(count)
+        number = _number_or_nan(count)
         if not 0 <= number < math.inf:
             fault = (
                 f"the count of {quoted_text(entity_id)} is {quoted_text(count)}, wanted a finite number of at least 0"
@@ -277,7 +277,7 @@ class Staging:
         return number
 
     def _probability(self, row: int, entity_id: str, text: str, prior: object) -> float:
-        number = _real(prior)
+        number = _number_or_nan(prior)
         if not 0 <= number <= 1:
             fault = (
                 f"alias {quoted_text(text)} of {quoted_text(entity_id)} has prior {quoted_text(prior)}, wanted a "
@@ -287,7 +287,7 @@ class Staging:
         return number
 
 
-def _real(value: object) -> float:
+def _number_or_nan(value: object) -> float:
     """Return a value as a number, NaN if it is none."""
     try:
         return math.nan if isinstance(value, bool) else float(value)  # type: ignore[arg-type]
@@ -305,7 +305,7 @@ def settle_redirects(db: sqlite3.Connection, staging: Staging) -> None:
             row, f"{quoted_text(source)} redirects to {quoted_text(one)} and to {quoted_text(other)}; keep one"
         )
     db.execute("INSERT INTO redirect SELECT DISTINCT source, target FROM staged.redirect")
-    _shorten(db)
+    _shorten_chains(db)
     db.execute("UPDATE staged.alias SET origin = id WHERE id IN (SELECT source FROM redirect)")
     for table in ("entity", "alias", "attribute"):
         # The rows of an id that redirects come after those of its target.
@@ -327,7 +327,7 @@ def contradiction(db: sqlite3.Connection, rows: str, value: str, keys: str) -> A
     ).fetchone()
 
 
-def _shorten(db: sqlite3.Connection) -> None:
+def _shorten_chains(db: sqlite3.Connection) -> None:
     """Replace each target by the target of its redirect until nothing changes; each round halves the chains."""
     before = None
     while (left := db.execute(f"SELECT count(*) FROM redirect WHERE {_OPEN}").fetchone()[0]) != before:  # noqa: S608 - constant names

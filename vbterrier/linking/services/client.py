@@ -125,8 +125,8 @@ class RequestOptions:
     timeout
         Seconds to wait for the connection, and for each read of an answer, above 0.
     deadline
-        Seconds for one text, above 0, retries and waits included. The connection is ended then, whatever the service
-        sends.
+        Seconds for one text, above 0, retries and waits included. The connection is ended then, also if the
+        service still sends.
     max_bytes
         The maximum size of an answer, compressed and decompressed, at least 1 byte.
     retries, backoff

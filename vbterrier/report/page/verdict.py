@@ -186,7 +186,7 @@ def _families(numbers: ReportNumbers) -> Caveat:
             "unjudged documents from its own judgments; the ideal ranking stays that of the pool. Report these scores "
             "beside published scores of the same judgments."
         )
-    # A note that is a warning, too, is a caveat of its own.
+    # A note that repeats a warning is left out: the warning is a separate caveat.
     warned = set(map(text_key, numbers.messages))
     notes = [f"{note[0].upper()}{note[1:]}." for note in numbers.scores.notes if text_key(note) not in warned]
     return Caveat("Unjudged documents in scores", " ".join([*texts, *notes]), serious=False)

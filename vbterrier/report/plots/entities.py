@@ -159,9 +159,8 @@ def coverage_discrimination(
         if handles:
             style.legend(drawn, handles, [*series, *([count_text(rest, "other")] if rest else [])], space)
         best = f"filled, on the line: Pareto frontier ({len(front)} of {len(runs)} runs)"
-        means = f"points: means over {verdicts.count_range_text(n_topics, 'topic')}" + (
-            f" ({n_lost} undefined)" * bool(n_lost)
-        )
+        undefined = f" ({n_lost} undefined)" if n_lost else ""
+        means = f"points: means over {verdicts.count_range_text(n_topics, 'topic')}{undefined}"
         style.caption(
             drawn, means, starred, best, reference_note, infinite, _correlation_text(runs, x, y), fitted, shaded
         )

@@ -161,7 +161,7 @@ def estimate_against_truth(
         drawn.locator_params(nbins=6)
         if len(parts) > 1:
             style.legend(drawn, handles, [name for name, _ in parts], style.cell(drawn)[0] - 0.5)
-        error_notes = [_errors(part) for part in points]
+        error_notes = [_error_note(part) for part in points]
         if len(parts) > 1:
             error_notes = [f"{name}: {errors}" for (name, _), errors in zip(parts, error_notes, strict=True)]
         judged = pd.Series([int((part["n_unjudged"] == 0).sum()) for part in points])
@@ -170,7 +170,7 @@ def estimate_against_truth(
         style.caption(
             drawn,
             *error_notes,
-            "hollow: truth not covered" if any(_misses(part).any() for part in points) else "",
+            "hollow: truth not covered" if any(_excludes_truth(part).any() for part in points) else "",
             f"n = {verdicts.count_range_text(sizes, 'run-topic')}"
             + (" each" if len(points) > 1 else "")
             + (
@@ -228,19 +228,19 @@ def _draw_estimates(ax: Any, part: pd.DataFrame, place: int, n_points: int) -> A
     size, dark = (3.5, 0.6) if n_points <= _SPARSE else (2.4, 0.35)
     x, y, low, high = (part[column].to_numpy() for column in ("truth", "estimate", "low", "high"))
     ax.vlines(x[high > low], low[high > low], high[high > low], color=colour, linewidth=0.5, alpha=dark, zorder=2)
-    misses = _misses(part).to_numpy()
+    misses = _excludes_truth(part).to_numpy()
     look: dict[str, Any] = {"linestyle": "none", "marker": marker, "markersize": size, "color": colour}
     (mark,) = ax.plot(x[~misses], y[~misses], **look, markeredgewidth=0, zorder=3)
     ax.plot(x[misses], y[misses], **look, markerfacecolor="white", markeredgewidth=0.6, zorder=4)
     return mark
 
 
-def _misses(part: pd.DataFrame) -> pd.Series[bool]:
+def _excludes_truth(part: pd.DataFrame) -> pd.Series[bool]:
     """Return True for points with the truth outside their interval; False for points without an interval."""
     return (part["truth"] < part["low"] - REPLICA_ROUNDING) | (part["truth"] > part["high"] + REPLICA_ROUNDING)
 
 
-def _errors(part: pd.DataFrame) -> str:
+def _error_note(part: pd.DataFrame) -> str:
     """Part of the caption: errors of an estimator, and the coverage of its intervals."""
     if not len(part):
         return "no estimates"
@@ -249,7 +249,7 @@ def _errors(part: pd.DataFrame) -> str:
     unsure = part[part["low"].notna() & (part["n_unjudged"] != 0)]
     if not len(unsure):
         return text
-    covered, levels = int((~_misses(unsure)).sum()), unsure["level"].unique()
+    covered, levels = int((~_excludes_truth(unsure)).sum()), unsure["level"].unique()
     nominal = f", nominal {100 * levels[0]:g}%" if len(levels) == 1 and levels[0] == levels[0] else ""
     share = 100 * covered / len(unsure)
     return f"{text}, truth in {covered:,} of {len(unsure):,} intervals ({share:.0f}%{nominal})"
