@@ -85,7 +85,8 @@ def tau_b(truth: Floats, estimate: Floats) -> Floats:
     signs, other = (np.sign(scores[..., :, None] - scores[..., None, :]) for scores in (truth, estimate))
     both, *squares = (np.einsum("...ij,...ij->...", *pair) for pair in ((signs, other), (signs, signs), (other, other)))
     norm = np.sqrt(squares[0] * squares[1])
-    return np.asarray(np.divide(both, norm, out=np.full(norm.shape, np.nan), where=norm > 0))
+    tau: Floats = np.divide(both, norm, out=np.full(norm.shape, np.nan), where=norm > 0)
+    return tau
 
 
 def tau_ap(truth: Floats, estimate: Floats) -> Floats:
