@@ -249,7 +249,7 @@ def test_an_automatic_judge_is_compared_with_the_judgments(track):
     means = [vbterrier.score(runs, each, ["nDCG@10"]).means()["nDCG@10"].to_numpy() for each in (qrels, noisy)]
     expected = rank_correlations(*means)
     row = table.xs("topics", level="uncertainty").loc["noisy"]
-    assert row["value"].tolist() == pytest.approx([expected.tau, expected.tau_ap, rank_biased_overlap(*means)])
+    assert row["value"].tolist() == pytest.approx([expected.tau, expected.tau_ap, float(rank_biased_overlap(*means))])
     assert ((row["low"] <= row["value"]) & (row["value"] <= row["high"]) & (row["high"] <= 1)).all()
 
 
