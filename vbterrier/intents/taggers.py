@@ -242,7 +242,7 @@ def read_by_function(
 def source_name(source: Any) -> str:
     """Return a short text of a linker, a pipeline or a callable that is equal in every process.
 
-    Functions made inside others and anonymous ones, which share a name, and partial functions are told apart by a
+    Functions made inside others and anonymous ones, which share a name, and partial functions are distinguished by a
     digest of their code and of the values that they use; objects without a ``repr`` of their own by type only.
 
     >>> source_name(len), source_name(object()), source_name(lambda: 1) == source_name(lambda: 2)

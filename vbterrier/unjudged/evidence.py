@@ -156,8 +156,8 @@ class Evidence:
     def folds(self, rows: Ints, n_folds: int) -> Ints:
         """Divide some documents into parts with about equal ranks, shape (n_rows,), 0..n_folds - 1.
 
-        Documents in the order of their best ranks, then of their sums of ``1/(3 + rank)`` over distinct runs, are dealt
-        to the parts in turn; of equal documents in these, the order of topics and ids decides.
+        Documents in the order of their best ranks, then of their sums of ``1/(3 + rank)`` over distinct runs, are
+        assigned to the parts in turn; of equal documents in these, the order of topics and ids decides.
         """
         order = np.argsort(self.docno.take(rows).text.to_numpy(zero_copy_only=False), kind="stable")
         keys = (self.topic[rows], -self.fusion_scores[rows], self.best_rank[rows])
