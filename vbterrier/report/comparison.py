@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from vbterrier.evaluate.comparison import Comparison
-    from vbterrier.evaluate.releases import ReleaseGate
+    from vbterrier.evaluate.release_decision import ReleaseGate
     from vbterrier.evaluate.scores import Scores
 
 
