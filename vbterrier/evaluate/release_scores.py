@@ -91,7 +91,6 @@ class ReleaseScores:
         self._target, self._runs, self._labels, self._pool_cutoff = target, runs, labels, pool_cutoff
         self._place = {qid: at for at, qid in enumerate(target.topics)}
         self._is_predicted = isinstance(measure, UnjudgedMeasure)
-        self._joints: dict[tuple[str, ...], Any] = {}
         if self._is_predicted:
             if measure["stat"] != "mean":
                 raise ParameterError(f"{measure}: wanted the score itself; leave out stat={measure['stat']!r}")
@@ -215,7 +214,9 @@ class ReleaseScores:
 
     def by_query(self, systems: tuple[str, str], qids: list[str]) -> Floats:
         """The difference of two systems on each query, in the given order."""
-        places = [self._place[qid] for qid in qids]
+        return self._differences(systems, [self._place[qid] for qid in qids])
+
+    def _differences(self, systems: tuple[str, str], places: Sequence[int]) -> Floats:
         return (self._scores[systems[0]] - self._scores[systems[1]])[places]
 
     def tops(self, name: str, qids: Sequence[str], depth: int) -> pd.DataFrame:
@@ -231,19 +232,17 @@ class ReleaseScores:
         moments = []
         for segment, qids in parts.items():
             places, sample = self._queries(qids, segment=segment)
-            differences = self._pair(systems, places, sample, self._criteria).differences
-            _, left, rest = sample.split_certain(differences[:, None])
-            of = sample.drawn_queries.moments(rest)
-            moments.append(
-                (float(sample.mean(differences[:, None])[0]), left**2 * float(of.variance[0]), float(of.df[0]))
-            )
+            differences = self._differences(systems, places)[:, None]
+            _, left, values = sample.split_certain(differences)
+            drawn = sample.drawn_queries.moments(values)
+            moments.append((float(sample.mean(differences)[0]), left**2 * float(drawn.variance[0]), float(drawn.df[0])))
         return welch_p(*np.array(moments).T) if len(moments) > 1 else np.nan
 
     def _pair(
         self, systems: tuple[str, str], places: list[int], sample: SampledQueries, criteria: Criteria
     ) -> SampledPair:
         """Differences of two systems, with probabilities of a large loss and the reaches of prediction errors."""
-        differences = (self._scores[systems[0]] - self._scores[systems[1]])[places]
+        differences = self._differences(systems, places)
         exact = SampledPair(criteria, differences, sample, (differences < -criteria.large_loss).astype(np.float64))
         if not self._is_predicted:
             return exact
