@@ -13,7 +13,7 @@ from typer import Argument, Option
 import vbterrier
 from vbterrier.cli import options as option
 from vbterrier.cli.options import Format, Output
-from vbterrier.cli.output import deliver, require_format, save_page, show
+from vbterrier.cli.output import deliver, require_format, save_page, show, show_report
 from vbterrier.errors import ParameterError, examples, nearest
 from vbterrier.settings import Data, Execution, Inference
 
@@ -319,7 +319,7 @@ def gate(
         text = gate_report(result, style)
     if output is None:
         picture = result.picture_text(WIDTH.get())
-        show(result.answer(), text, style, picture=picture, rows=result.pairs, evidence=False, is_answered=True)
+        show_report(result.answer(), text, style, picture=picture, rows=result.pairs, evidence=False)
     else:
         replace_files({output: f"{text}\n"})
         show(replace(result.answer(), reason="", caveats=(), next="", evidence=()), "")

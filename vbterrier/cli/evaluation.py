@@ -12,7 +12,7 @@ from typer import Option
 import vbterrier
 from vbterrier.cli import options as option
 from vbterrier.cli.options import Format, Output
-from vbterrier.cli.output import deliver, require_format, save_page, show
+from vbterrier.cli.output import deliver, require_format, save_page, show, show_report
 from vbterrier.errors import ParameterError, nearest
 from vbterrier.settings import Data, Execution, Inference
 
@@ -60,7 +60,7 @@ def doctor(
     require_format(style)
     diagnosis = diagnose(runs, qrels, subtopics=subtopics, intents=intents, tags=tags, system=system, unit=unit)
     save_page(diagnosis, html)
-    show(diagnosis.answer(), doctor_report(diagnosis, style), style, rows=diagnosis.runs, is_answered=True)
+    show_report(diagnosis.answer(), doctor_report(diagnosis, style), style, rows=diagnosis.runs)
 
 
 def score(

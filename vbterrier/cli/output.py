@@ -119,7 +119,7 @@ def deliver(
         show(answer, str(output), rows=frame, evidence=False)
         return
     text = "" if DISPLAY_MODE.get() else paper_table(result, style, answer=answer, **options)
-    show(answer, text, style, rows=frame, evidence=evidence, is_answered=True)
+    show_report(answer, text, style, rows=frame, evidence=evidence)
 
 
 def frame_answer(verdict: str, *reasons: str) -> Answer:
@@ -147,21 +147,37 @@ def show(
     picture: str = "",
     rows: Any = None,
     evidence: bool = True,
-    is_answered: bool = False,
 ) -> None:
-    """Print an answer around a text, alone, or as JSON; csv and json have the text alone.
+    """Print an answer around a text; in LaTeX and Markdown, the answer becomes a part of the text.
+
+    Parameters are those of :func:`show_report`.
+    """
+    from vbterrier.report.tables import with_answer
+
+    show_report(answer, with_answer(body, answer, style), style, picture=picture, rows=rows, evidence=evidence)
+
+
+def show_report(
+    answer: Answer,
+    body: str,
+    style: str = "table",
+    *,
+    picture: str = "",
+    rows: Any = None,
+    evidence: bool = True,
+) -> None:
+    """Print an answer around a report, alone, or as JSON; formats other than tables have the report alone.
 
     ``rows``: the frame that JSON has under this name. ``evidence``: False if the text has the evidence.
-    ``is_answered``: True if the text has the answer in LaTeX and Markdown.
     """
-    from vbterrier.report.tables import PAPERS, WIDTH, format_table, prose, with_answer
+    from vbterrier.report.tables import WIDTH, format_table, prose
 
     if DISPLAY_MODE.get() == "json":
         more = {} if rows is None else {"rows": json.loads(format_table(rows, "json"))}
         echo(json.dumps({**answer.record(), **more}, indent=2, ensure_ascii=False), folds=False)
         return
     if DISPLAY_MODE.get() != "quiet" and style != "table":
-        echo(with_answer(body, answer, style) if style in PAPERS and not is_answered else body)
+        echo(body)
         return
 
     def fold_prose(text: str) -> str:

@@ -28,7 +28,6 @@ from vbterrier.report.tables import (
     CONSTANT_MARK,
     EXCLUDED,
     LAST,
-    PAPERS,
     TAGGING,
     footing,
     format_table,
@@ -214,7 +213,7 @@ def paper_table(result: Any, style: str = "latex", *, answer: Answer | None = No
         text = _frame(result, style, **options)
     else:
         text = system_tables.coverage_table(_reports(result), style, **options)
-    return with_answer(text, answer, style) if answer is not None and style in PAPERS else text
+    return text if answer is None else with_answer(text, answer, style)
 
 
 def _frame(frame: pd.DataFrame, style: str, *, caption: Sequence[str] = (), **options: Any) -> str:

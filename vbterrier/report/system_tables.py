@@ -403,7 +403,7 @@ def doctor_report(diagnosis: Diagnosis, style: str) -> str:
     sheet_texts = [format_table(frame, style, title=title, digits=3, turns=title == "Runs") for title, frame in sheets]
     text = "\n\n".join(sheet_texts)
     # The answer that the command prints around tables has the notes.
-    return text if style == "table" else with_answer(text, diagnosis.answer(), style)
+    return with_answer(text, diagnosis.answer(), style)
 
 
 def verdict_numbers(audit: JudgeAudit, style: str) -> str:

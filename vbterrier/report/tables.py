@@ -369,7 +369,9 @@ def _lists(scores: Scores) -> str:
 
 
 def with_answer(tables: str, answer: Answer, style: str) -> str:
-    """Tables for a paper with the answer of their result: in LaTeX as comments for the author."""
+    """Tables for a paper with the answer of their result, in LaTeX as comments for the author; others as they are."""
+    if style not in PAPERS:
+        return tables
     above = [escape_for_style(line, style) for line in [answer.verdict, *answer.reason.split("\n")] if line]
     # Captions have some of the caveats.
     caveats = [
