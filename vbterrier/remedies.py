@@ -112,16 +112,20 @@ def source(value: Any, name: str) -> str:
         return repr(str(value))
     if hasattr(value, "explicit_settings"):
         # Settings.
-        inner = ", ".join(f"{one}={source(of, one)}" for one, of in value.explicit_settings().items())
+        inner = ", ".join(f"{one}={source(setting, one)}" for one, setting in value.explicit_settings().items())
         return f"{public_name(type(value))}({inner})"
     return name
 
 
-def public_name(of: Any) -> str:
+def public_name(definition: Any) -> str:
     """Return the name under which callers find a function or a class of the package."""
     package = sys.modules.get("vbterrier")
-    spaces = ["vbterrier"] if of.__name__ in getattr(package, "__all__", ()) else of.__module__.split(".")[:2]
-    return ".".join([*spaces, of.__name__])
+    spaces = (
+        ["vbterrier"]
+        if definition.__name__ in getattr(package, "__all__", ())
+        else definition.__module__.split(".")[:2]
+    )
+    return ".".join([*spaces, definition.__name__])
 
 
 @dataclass(frozen=True)

@@ -57,8 +57,10 @@ def _with_metavars(parameters: Sequence[Any]) -> list[Any]:
     """Parameters of Typer whose help names no type of Python, as releases from 0.29 do."""
     for each in parameters:
         if isinstance(each, TyperOption) and each.metavar is None and hasattr(each, "type_descriptor"):
-            of = each.type_descriptor.annotation
-            each.metavar = "" if each.is_flag or each.count else _KINDS.get(next(iter(get_args(of)), of), "TEXT")
+            annotation = each.type_descriptor.annotation
+            each.metavar = (
+                "" if each.is_flag or each.count else _KINDS.get(next(iter(get_args(annotation)), annotation), "TEXT")
+            )
     return [_Argument.of(each) if isinstance(each, TyperArgument) else each for each in parameters]
 
 
@@ -279,7 +281,7 @@ def with_common_options(function: Callable[..., None], *, answers: bool = False)
     added += [("digits", None, Digits)] * ("style" in signature.parameters)
     added += [("quiet", False, Quiet), ("as_json", False, Json)] * answers
     kind = inspect.Parameter.KEYWORD_ONLY
-    more = [inspect.Parameter(name, kind, default=value, annotation=of) for name, value, of in added]
+    more = [inspect.Parameter(name, kind, default=value, annotation=annotation) for name, value, annotation in added]
     parameters = [*signature.parameters.values(), *more]
     command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}

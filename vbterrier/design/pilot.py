@@ -203,8 +203,8 @@ class Pilot:
         if not self.is_equal:
             columns = np.repeat(centred[:, None], n_simulations, axis=1)
             for size in sizes:
-                of = self.sample.resample_units(size, n_simulations, draws).moments(columns)
-                yield of.mean, np.sqrt(of.variance), of.df
+                moments = self.sample.resample_units(size, n_simulations, draws).moments(columns)
+                yield moments.mean, np.sqrt(moments.variance), moments.df
             return
         both = np.stack([centred, centred**2], axis=1)
         sums, n = np.zeros((n_simulations, 2)), 0

@@ -284,9 +284,9 @@ def queries_needed(
         )
     if pilot is None and data.queries is not None:
         raise ParameterError("queries: weights and clusters need the differences of a pilot; give values")
-    sample, of = (None, measure or "") if pilot is None else build_pilot(pilot, pair, measure, data.queries)
-    if of:
-        require_difference("delta", delta, of)
+    sample, measure_name = (None, measure or "") if pilot is None else build_pilot(pilot, pair, measure, data.queries)
+    if measure_name:
+        require_difference("delta", delta, measure_name)
     n_slow = N_SIMULATIONS if margin is None and (sample is None or sample.is_equal) else _N_SLOW
     n_simulations = n_slow if n_simulations is None else whole("n_simulations", n_simulations)
     assurance = assurance or (np.nan if sample is None else ASSURANCE)
@@ -296,9 +296,9 @@ def queries_needed(
                 f"margin={margin:g}: a pilot does not show the heaviest queries of unequal weights, which decide how "
                 f"many the gate needs; draw queries by traffic ({sampling_by_traffic()}), and plan without weights"
             )
-        gate = _build_gate(margin, worst_loss, of, level, n_systems)
+        gate = _build_gate(margin, worst_loss, measure_name, level, n_systems)
         number("delta", delta, low=-gate.margin, open_low=True)
-        return _for_margin(sample, gate, delta, of, power, level, n_systems, assurance, n_simulations, seed)
+        return _for_margin(sample, gate, delta, measure_name, power, level, n_systems, assurance, n_simulations, seed)
     about = (level, test, by, n_systems, assurance)
     number("delta", abs(delta), low=0, open_low=True)
     least = least_queries(test, each)
@@ -370,14 +370,14 @@ class _Gate:
         """True for each column of values, shape (n, m), that passes, as ``vbterrier.evaluate.release_gate`` decides."""
         from scipy import special
 
-        of = sample.moments(np.maximum(values, -self.worst))
+        moments = sample.moments(np.maximum(values, -self.worst))
         # Clusters of fewer degrees of freedom do not pass, and their quantiles cost most.
-        suffice = True if sample.clusters is None else of.df >= LEAST_DF
-        of = of if sample.clusters is None else of._replace(df=np.maximum(of.df, LEAST_DF))
-        of = of.heaviest_unseen
-        low = lower_limit(of, self.tail, self.worst, special.stdtrit)
+        suffice = True if sample.clusters is None else moments.df >= LEAST_DF
+        moments = moments if sample.clusters is None else moments._replace(df=np.maximum(moments.df, LEAST_DF))
+        moments = moments.heaviest_unseen
+        low = lower_limit(moments, self.tail, self.worst, special.stdtrit)
         lost = sample.mean((values < -_LARGE_LOSS).astype(np.float64))
-        _, share = clopper_pearson(lost, of.n_effective, self.tail, self.tail, special.betaincinv)
+        _, share = clopper_pearson(lost, moments.n_effective, self.tail, self.tail, special.betaincinv)
         return np.asarray((low > -self.margin) & (share <= _MAX_SHARE) & suffice)
 
 

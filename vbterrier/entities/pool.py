@@ -195,14 +195,14 @@ def write_links(pool: LinkedPool, path: StrPath) -> None:
     schema = _SCHEMA.with_metadata({_SPACE: pool.space.encode()})
     with replacing(path_parameter("path", path)) as file, pq.ParquetWriter(file, schema, compression="zstd") as writer:
         for start in range(0, len(link), _BLOCK_ROWS):
-            at, of = document[start : start + _BLOCK_ROWS], link[start : start + _BLOCK_ROWS]
-            codes = pool.topic[at], at, np.where(of >= 0, of_rows(pool.entity, of), -1)
+            at, links = document[start : start + _BLOCK_ROWS], link[start : start + _BLOCK_ROWS]
+            codes = pool.topic[at], at, np.where(links >= 0, of_rows(pool.entity, links), -1)
             # The code -1 is a missing id.
             ids = [
                 pa.DictionaryArray.from_arrays(pa.array(code.astype(np.int32), mask=code < 0), values)
                 for code, values in zip(codes, text, strict=True)
             ]
-            columns = [*ids, pool.label[at], pool.rank[at], of_rows(pool.weight, of), of_rows(pool.mentions, of)]
+            columns = [*ids, pool.label[at], pool.rank[at], of_rows(pool.weight, links), of_rows(pool.mentions, links)]
             writer.write_table(pa.table([pa.array(column) for column in columns], schema=schema))
 
 

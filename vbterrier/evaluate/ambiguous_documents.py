@@ -300,14 +300,14 @@ def ambiguous_documents(
     order = order[(frame["entity_id"].astype(str) != NIL).to_numpy()[order]]
     starts = np.searchsorted(candidates.topic[order], np.arange(len(candidates.topics) + 1))
     n_candidates = np.diff(starts)[shown]
-    place_of = np.full(len(frame), -1, dtype=np.int64)
-    place_of[order] = np.arange(len(order)) - starts[candidates.topic[order]]
-    rows_of = [order[starts[one] : starts[one + 1]] for one in shown]
+    intent_places = np.full(len(frame), -1, dtype=np.int64)
+    intent_places[order] = np.arange(len(order)) - starts[candidates.topic[order]]
+    topic_rows = [order[starts[one] : starts[one + 1]] for one in shown]
     prob = np.zeros((len(shown), max(int(n_candidates.max()), 1)))
-    for place, rows in enumerate(rows_of):
+    for place, rows in enumerate(topic_rows):
         prob[place, : len(rows)] = candidates.prob[rows]
     ids, names = candidates.entity.text.to_pylist(), _names(frame)
-    names_of = [[names[row] for row in rows] for rows in rows_of]
+    candidate_names = [[names[row] for row in rows] for rows in topic_rows]
     topic = pairs["place"].to_numpy()
     first = np.concatenate([[0], np.cumsum(n_candidates[topic] + 1)])
     tagged = np.zeros(first[-1], dtype=bool)
@@ -315,27 +315,27 @@ def ambiguous_documents(
         tag_frame = Tags(document_tags(tags, systems, cutoffs[-1]), pooled=False)
         number = pairs.set_index(["topic", "docno"])["document"]
         for name, (part, docno) in zip(systems, tops, strict=True):
-            topic_of = part["topic"].to_numpy()
-            document, tag = tag_frame.find(candidates, topic_of, docno, f"run {name!r}")
-            intent = candidates.lookup.find_one(topic_of[document], tag_frame.entity.take(tag))
-            kept = (intent >= 0) & (tag_frame.weight[tag] > 0) & (place_of[intent] >= 0)
-            keys = topic_of[document[kept]], part["docno"].to_numpy()[document[kept]]
+            row_topics = part["topic"].to_numpy()
+            document, tag = tag_frame.find(candidates, row_topics, docno, f"run {name!r}")
+            intent = candidates.lookup.find_one(row_topics[document], tag_frame.entity.take(tag))
+            kept = (intent >= 0) & (tag_frame.weight[tag] > 0) & (intent_places[intent] >= 0)
+            keys = row_topics[document[kept]], part["docno"].to_numpy()[document[kept]]
             places = number.reindex(pd.MultiIndex.from_arrays(keys)).to_numpy(np.int64)
-            tagged[first[places] + place_of[intent[kept]]] = True
+            tagged[first[places] + intent_places[intent[kept]]] = True
     texts = _texts(documents, pairs["docno"])
-    of_name, similarities = _similarities(texts, names_of, topic, n_candidates, first)
+    of_name, similarities = _similarities(texts, candidate_names, topic, n_candidates, first)
     reciprocal = np.bincount(top["document"], 1 / (top["rank"] + 1), n_documents) / n_systems
-    query_of = dict(zip(queries["qid"].astype(str), queries["query"].astype(str), strict=True))
+    query_by_qid = dict(zip(queries["qid"].astype(str), queries["query"].astype(str), strict=True))
     return AmbiguousDocuments(
         qids=[candidates.topics[one] for one in shown],
-        queries=[query_of[candidates.topics[one]] for one in shown],
+        queries=[query_by_qid[candidates.topics[one]] for one in shown],
         n_queries=len(candidates.topics),
         systems=list(systems),
         cutoffs=cutoffs,
         docno=pairs["docno"].tolist(),
         text=texts,
-        entities=[[ids[row] for row in rows] for rows in rows_of],
-        names=names_of,
+        entities=[[ids[row] for row in rows] for rows in topic_rows],
+        names=candidate_names,
         table=CandidateTable(topic, prob, n_candidates, tagged, of_name, similarities, reciprocal),
         rankings=Rankings(documents_of_rows, prob, cutoffs),
         shown=np.bincount(top["document"], minlength=n_documents) / n_systems,

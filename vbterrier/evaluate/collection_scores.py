@@ -140,7 +140,9 @@ def collections_of_runs(
     loaded = {name: loaded_runs(part, duplicates, system) for name, (part, _) in parts.items()}
     _require_same_systems(loaded)
     members = systems_by_ranking(loaded)
-    loaded = {name: {of: part[same[0]] for of, same in members.items()} for name, part in loaded.items()}
+    loaded = {
+        name: {joined_name: part[same[0]] for joined_name, same in members.items()} for name, part in loaded.items()
+    }
     collections = []
     # Sorted, so that results do not depend on the order of collections.
     for name in sorted(parts):

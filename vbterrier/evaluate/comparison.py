@@ -210,8 +210,8 @@ def corrected_over(pairs: pd.DataFrame) -> str:
         return f"not corrected, {count_text(n, 'test')}"
     if n_tests == 1:
         return "one test" if n == 1 else f"one test of each measure, {n} in all"
-    of = f"{n_tests} tests" if n_tests == n else f"the {n_tests} tests of each measure, {n} in all"
-    return f"{CORRECTIONS.get(correction, correction)} correction over {of}"
+    tests_text = f"{n_tests} tests" if n_tests == n else f"the {n_tests} tests of each measure, {n} in all"
+    return f"{CORRECTIONS.get(correction, correction)} correction over {tests_text}"
 
 
 @with_defaults
@@ -387,8 +387,8 @@ def compare(
         guessed = tuple(
             dict.fromkeys(
                 measure
-                for name, of in parts.items()
-                for measure in guessed_measures(computed, scored[name].notes, judged=of[1] is not None)
+                for name, (_, judged) in parts.items()
+                for measure in guessed_measures(computed, scored[name].notes, judged=judged is not None)
             )
         )
         reported = _defined_measures(table, list(map(str, computed)), reported)
@@ -473,9 +473,9 @@ def _by_segment(
     level, rows = options["level"], []
     for name, qids in parts.items():
         of_part = [
-            _weighted_view(_part(view, rows_of), options["sample"])
+            _weighted_view(_part(view, topic_rows), options["sample"])
             for view in views
-            if len(rows_of := np.flatnonzero(np.isin(np.array(view.qids, dtype=object), qids)))
+            if len(topic_rows := np.flatnonzero(np.isin(np.array(view.qids, dtype=object), qids)))
         ]
         pairs = compare_views(of_part, **{**options, "level": 1 - (1 - level) / len(parts)})
         pairs["p_adjusted"] = np.minimum(pairs["p_adjusted"] * len(parts), 1.0)
@@ -514,8 +514,12 @@ def _joint_scores(scored: Mapping[str, ScoredRuns]) -> tuple[ScoreTable, pd.Data
 def _means(views: Sequence[View], interval: str, **options: Any) -> pd.DataFrame:
     """The C frame of the means, in the order of the views."""
     means = table_of_views(views)
-    of = answers_by(means.measures)
-    coded = [view._replace(measure=of[view.measure], values=view.answers) for view in views if view.answers is not None]
+    answer_measures = answers_by(means.measures)
+    coded = [
+        view._replace(measure=answer_measures[view.measure], values=view.answers)
+        for view in views
+        if view.answers is not None
+    ]
     rows = interval_rows(means, interval, answers=table_of_views(coded) if coded else means, **options)
     ordered = [rows[means.names.index(name), place] for place, view in enumerate(views) for name in view.names]
     return pd.DataFrame(ordered, columns=list(COLUMNS))

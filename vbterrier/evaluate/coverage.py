@@ -124,14 +124,14 @@ class CoverageReport(Shown):
         k, rows = self.settings["cutoff"], self.discrimination
         ordered = rows.sort_values("DiscRatio", ascending=False, kind="stable", na_position="last")
         best = ordered.iloc[0]
-        of = f" of {len(rows)} entity runs" if len(rows) > 1 else ""
+        among = f" of {len(rows)} entity runs" if len(rows) > 1 else ""
         if np.isnan(best["DiscRatio"]):
             yield f"DiscRatio@{k} is undefined for every entity run: no topic has both coverages."
             return
         ends = "" if np.isnan(best["low"]) else f" ({best['low']:.2f} to {best['high']:.2f})"
-        lead = "has the highest DiscRatio" if of else "has a DiscRatio"
+        lead = "has the highest DiscRatio" if among else "has a DiscRatio"
         yield (
-            f"{printable(best['name'])} {lead}@{k} of {best['DiscRatio']:.2f}{ends}{of} over "
+            f"{printable(best['name'])} {lead}@{k} of {best['DiscRatio']:.2f}{ends}{among} over "
             f"{count_text(int(best['n_qids']), 'topic')}: it covers {best['RelCov']:.0%} of relevant and "
             f"{best['NonRelCov']:.0%} of other documents."
         )

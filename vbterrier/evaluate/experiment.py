@@ -423,8 +423,8 @@ def _experiment_values(
     topics = judged_qids if queries is None else list(dict.fromkeys([*judged_qids, *queries["qid"].astype(str)]))
     values = np.full((*means.shape, len(topics)), nan)
     axes: dict[str, Any] = {"name": keys, "measure": means.columns, "qid": topics}
-    place_of = {column: {label: place for place, label in enumerate(labels)} for column, labels in axes.items()}
-    values[tuple([place_of[column][label] for label in rows[column]] for column in axes)] = rows["value"]
+    place_by_label = {column: {label: place for place, label in enumerate(labels)} for column, labels in axes.items()}
+    values[tuple([place_by_label[column][label] for label in rows[column]] for column in axes)] = rows["value"]
     models = [""] * len(measures)
     if "model" in rows.columns:
         models = rows.drop_duplicates("measure").set_index("measure")["model"].reindex(means.columns).tolist()

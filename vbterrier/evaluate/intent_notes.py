@@ -79,9 +79,9 @@ def prior_note(intents: pd.DataFrame) -> Iterator[str]:
         return
     size = uniform["size"]
     many = f"{size.min()} to {size.max()}, mean {size.mean():.1f}" if size.min() < size.max() else f"{size.min()}"
-    of = f"all {len(several)}" if len(uniform) == len(several) else f"{len(uniform)} of {len(several)}"
+    counted = f"all {len(several)}" if len(uniform) == len(several) else f"{len(uniform)} of {len(several)}"
     yield (
-        f"the intents of {of} queries with several are uniform over n candidates (n = {many}): no source of their "
+        f"the intents of {counted} queries with several are uniform over n candidates (n = {many}): no source of their "
         "probabilities"
     )
 

@@ -395,14 +395,14 @@ def _limits_of_means(
     """Intervals of the weighted means, each of shape (S,), in the order of the draws."""
     places = [joint.names.index(name) for name in drawn.names]
     expected = np.array([joint.distributions[place].mean for place in places]).T
-    of, tail = sample.moments(expected), (1 - level) / 2
-    low = lower_limit(of, tail, -bounds[0], t_quantile)
-    high = upper_limit(of, tail, bounds[1], t_quantile)
+    moments, tail = sample.moments(expected), (1 - level) / 2
+    low = lower_limit(moments, tail, -bounds[0], t_quantile)
+    high = upper_limit(moments, tail, bounds[1], t_quantile)
     if over_labels is not None:
         places = [over_labels.names.index(name) for name in drawn.names]
         below, above = equal_tails(over_labels.draws[places], level)
-        low = of.mean - np.hypot(of.mean - low, np.minimum(below - of.mean, 0))
-        high = of.mean + np.hypot(high - of.mean, np.maximum(above - of.mean, 0))
+        low = moments.mean - np.hypot(moments.mean - low, np.minimum(below - moments.mean, 0))
+        high = moments.mean + np.hypot(high - moments.mean, np.maximum(above - moments.mean, 0))
     return np.clip(low, *bounds), np.clip(high, *bounds)
 
 

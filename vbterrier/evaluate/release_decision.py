@@ -188,8 +188,8 @@ class ReleaseGate(Shown):
         share = (
             f"{row['losses']:.1%} of queries (at least {row['losses_low']:.1%}) lose more than {row['large_loss']:g}"
         )
-        of = f"{name} against {printable(row['baseline'])} by {_measure(row)}"
-        return f"{share}, where {100 * row['max_share']:g}% are accepted: {of}, margin {row['margin']:g}, {how}"
+        comparison = f"{name} against {printable(row['baseline'])} by {_measure(row)}"
+        return f"{share}, where {100 * row['max_share']:g}% are accepted: {comparison}, margin {row['margin']:g}, {how}"
 
     def _caveats(self) -> Iterator[Caveat]:
         for row in self.excluded.to_dict("records"):

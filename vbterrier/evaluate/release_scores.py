@@ -384,9 +384,9 @@ def _shortage(pair: SampledPair) -> str:
             f"rate a random sample of these as well, at least {LEAST_DF}"
         )
     if np.ptp(sample.drawn_queries.weights) > 0:
-        of = sample.drawn_queries.moments(sample.split_certain(pair.differences[:, None])[2])
-        if of.df[0] < LEAST_DF:
-            worth = max(round(float(of.n_effective[0])), 1)
+        moments = sample.drawn_queries.moments(sample.split_certain(pair.differences[:, None])[2])
+        if moments.df[0] < LEAST_DF:
+            worth = max(round(float(moments.n_effective[0])), 1)
             counts = f"by their weights, {count_text(n, 'query')} count as {worth}"
             return f"{counts}; sample by traffic ({sampling_by_traffic()})"
     return ""

@@ -60,13 +60,13 @@ def reusability(
     if groups is None:
         return pd.DataFrame(columns=_COLUMNS)
     members = collections[0].members
-    names, system_of = sorted(members), {run: name for name, runs in members.items() for run in runs}
+    names, system_by_run = sorted(members), {run: name for name, runs in members.items() for run in runs}
     cutoff = measure.params.get("cutoff") or DEPTH
     has_pool = isinstance(measure, Estimated) and measure.cutoff is not None
     reduced, depths = [], []
     for each in collections:
         runs = {name: each.runs[name] for name in names}
-        frames = {run: each.runs[name].frame for run, name in system_of.items()}
+        frames = {run: each.runs[name].frame for run, name in system_by_run.items()}
         reduced.append(leave_group_out(frames, each.target.frame, groups=groups, cutoff=depth or cutoff))
         evidence = collect_evidence(runs, each.target.judgments(), cutoff, max(DEPTH, cutoff))
         depths.append(pool_depth(evidence) if has_pool else None)
@@ -84,7 +84,7 @@ def reusability(
                 quietly(evaluated_collection, each.name, kept, target, measure, "all", each.labels, to_depth)
             )
         ranked_without = ranked_systems(without, names, uncertainty, **options).set_index("name")
-        for name in dict.fromkeys(system_of[run] for run in parts[0].runs):
+        for name in dict.fromkeys(system_by_run[run] for run in parts[0].runs):
             without_group, row = ranked_without.loc[name], by_name.loc[name]
             low, high = without_group["rank_low"], without_group["rank_high"]
             shared = by_name["rank"][[share_letter(str(row["letters"]), other) for other in by_name["letters"]]]

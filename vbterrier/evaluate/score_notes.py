@@ -76,8 +76,8 @@ def differences_of_judged_runs(measures: Sequence[ir_measures.Measure], table: S
     """
     notes = []
     for measure, plain in with_plain(measures):
-        of = list(map(str, (Unjudged(cutoff=measure.cutoff), measure, plain)))
-        values = {name: [table.system_scores(name, one) for one in of] for name in table.names}
+        measure_names = list(map(str, (Unjudged(cutoff=measure.cutoff), measure, plain)))
+        values = {name: [table.system_scores(name, one) for one in measure_names] for name in table.names}
         means = {
             name: [float(each.mean()) for each in columns] for name, columns in values.items() if all(map(len, columns))
         }

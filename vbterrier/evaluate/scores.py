@@ -185,8 +185,8 @@ class Scores(Shown):
         first = self.intervals[self.intervals["measure"] == self.intervals["measure"].iloc[0]]
         rows = first.drop_duplicates("name").sort_values("value", ascending=False, kind="stable").head(_MOST_DRAWN)
         bars = [Bar(*row) for row in rows[["name", "value", "low", "high"]].itertuples(index=False, name=None)]
-        of = "topics" if self.joint is None else "joint intents"
-        level = f"{100 * rows['level'].iloc[0]:g}% intervals over {of}"
+        unit = "topics" if self.joint is None else "joint intents"
+        level = f"{100 * rows['level'].iloc[0]:g}% intervals over {unit}"
         return IntervalPicture(f"{rows['measure'].iloc[0]}, {level}", tuple(bars))
 
     def _panels(self) -> Iterator[Panel]:
@@ -517,12 +517,15 @@ def _answer_columns(
     values: pd.DataFrame, table: ScoreTable, measures: Sequence[ir_measures.Measure]
 ) -> dict[str, NDArray[np.object_]]:
     """Return the columns gold and answer of the values of linking measures, empty for others."""
-    of = {str(each): str(each.answers) for each in measures if isinstance(each, LinkingMeasure)}
-    answers = table.of(of.values()).frame()
+    answers_by_measure = {str(each): str(each.answers) for each in measures if isinstance(each, LinkingMeasure)}
+    answers = table.of(answers_by_measure.values()).frame()
     keys = zip(*(answers[key] for key in KEY), strict=True)
     codes = dict(zip(keys, answers["value"].astype(np.int64).tolist(), strict=True))
     rows = zip(*(values[key] for key in KEY), strict=True)
-    code = [codes[name, qid, of[measure]] if measure in of else -1 for name, qid, measure in rows]
+    code = [
+        codes[name, qid, answers_by_measure[measure]] if measure in answers_by_measure else -1
+        for name, qid, measure in rows
+    ]
     columns = ("gold", [*np.repeat(linking.GOLD, len(linking.ANSWERS)), ""]), ("answer", [*linking.ANSWERS * 2, ""])
     return {name: np.array(words, dtype=object)[code] for name, words in columns}
 
@@ -593,11 +596,11 @@ def _intervals(
     # One random stream for all systems and measures: equal values get equal intervals.
     drawn: dict[str, Any] = {"level": level, "n_resamples": n_resamples, "seed": seed}
     made = interval_rows(averaged, interval, sample=sample, answers=scores, **drawn).values()
-    ends_of = {row[:2]: dict(zip(COLUMNS, row, strict=True)) for row in made}
+    interval_by_cell = {row[:2]: dict(zip(COLUMNS, row, strict=True)) for row in made}
     rows: list[tuple[Any, ...]] = []
     for name, measure in product(names, measures):
         values = scores.system_scores(name, str(measure))
-        row = ends_of.get((name, str(measure)))
+        row = interval_by_cell.get((name, str(measure)))
         ends = [(nan, nan, "none", 0)]
         if row is not None:
             ends = [(row["low"], row["high"], row["method"], row["n_resamples"])]

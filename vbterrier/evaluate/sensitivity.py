@@ -140,12 +140,12 @@ def intent_sensitivity(
     n_swaps = (order != order[:, :, :1]).sum(axis=0)
     settings = dict(pd.DataFrame(grid, columns=["parameter", "setting", "reference"]).items())
     tables = []
-    for scores_of, name in zip(values, runs, strict=True):
+    for run_values, name in zip(values, runs, strict=True):
         for statistic, of_success, measure in zip(references, success, reported, strict=True):
             at = statistics.index(statistic)
-            change = scores_of[at, 1:] - scores_of[at, 0]
-            bound = _largest_changes(statistic, scores_of[statistics.index(of_success), 0], distance[1:])
-            columns = {"name": name, "measure": str(measure), **settings, "value": scores_of[at, 1:].mean(axis=1)}
+            change = run_values[at, 1:] - run_values[at, 0]
+            bound = _largest_changes(statistic, run_values[statistics.index(of_success), 0], distance[1:])
+            columns = {"name": name, "measure": str(measure), **settings, "value": run_values[at, 1:].mean(axis=1)}
             columns |= {"change": change.mean(axis=1), "largest_change": np.abs(change).max(axis=1)}
             columns |= {"distance": distance[1:].mean(axis=1), "bound": bound.mean(axis=1), "n_swaps": n_swaps[at, 1:]}
             tables.append(pd.DataFrame(columns).assign(n_qids=len(arrays.topics)))

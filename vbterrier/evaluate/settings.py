@@ -349,7 +349,9 @@ def evaluate_settings(
     both = dict(zip(SETTINGS, (conditional, open_world), strict=True))
     compared = pd.DataFrame(columns=["name_a", "name_b", "setting", *COLUMNS[2:]])
     if baseline is not None:
-        compared = _by_setting({key: comparisons(of.values, baseline=baseline, **how) for key, of in both.items()})
+        compared = _by_setting(
+            {key: comparisons(scores.values, baseline=baseline, **how) for key, scores in both.items()}
+        )
     return Settings(
         _by_setting({setting: scores.values for setting, scores in both.items()}),
         _by_setting({setting: scores.intervals for setting, scores in both.items()}),

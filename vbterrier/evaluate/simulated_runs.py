@@ -232,12 +232,12 @@ def _values(
         external_values(external, target, run, warned=bool(internal)),
     ):
         values[str(measure)][qid] = value
-    for name, of in values.items():
-        without = [topic for topic in topics if topic not in of]
+    for name, topic_values in values.items():
+        without = [topic for topic in topics if topic not in topic_values]
         if without:
             raise InputError(
                 f"{name} gives no value for {agreeing(len(without), 'topics')} of {run.name} "
                 f"({examples(without)}); an estimator "
                 "needs a value for every topic"
             )
-    return {name: np.array([of[topic] for topic in topics]) for name, of in values.items()}
+    return {name: np.array([topic_values[topic] for topic in topics]) for name, topic_values in values.items()}

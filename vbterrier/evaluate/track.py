@@ -140,7 +140,9 @@ class Leaderboard(Shown):
     def tied(self) -> list[str]:
         """Systems that share a letter with the leader, in the order of the ranking."""
         first, rest = self.systems["letters"].iloc[0], self.systems.iloc[1:]
-        return [name for name, of in zip(rest["name"], rest["letters"], strict=True) if share_letter(first, of)]
+        return [
+            name for name, letters in zip(rest["name"], rest["letters"], strict=True) if share_letter(first, letters)
+        ]
 
     def _separation(self) -> str:
         """The systems that judgments alone could tell apart from the leader, in a sentence."""
@@ -358,7 +360,7 @@ def leaderboard(
         collections = collections_of_runs(runs, qrels, parsed, labels, on_topics, duplicates, scale, data.system)
     names = sorted(collections[0].scores.names)
     of_systems = collections[0].members.values()
-    group_of = None if groups is None else run_groups(groups, sorted(chain.from_iterable(of_systems)))
+    group_by_run = None if groups is None else run_groups(groups, sorted(chain.from_iterable(of_systems)))
     sources = _sources(collections, uncertainty)
     rankings = {source: ranked_systems(collections, names, source, **options) for source in sources}
     main = rankings[uncertainty]
@@ -373,7 +375,7 @@ def leaderboard(
         systems,
         pd.concat([rankings[source][_RANKS] for source in sources], ignore_index=True),
         _by_collection(collections, list(systems["name"])),
-        reusability(collections, parsed, group_of, main, uncertainty, pool_cutoff, progress=progress, **options),
+        reusability(collections, parsed, group_by_run, main, uncertainty, pool_cutoff, progress=progress, **options),
         judge_correlations(collections, parsed, automatic or {}, names, on_topics, scale=scale, **options),
         _batch(collections, parsed, batch, level, on_topics),
     )

@@ -120,9 +120,9 @@ class Answer:
 
     def html(self) -> str:
         """The answer as escaped HTML, for notebooks."""
-        of = f' data-decision="{self.decision}"' if self.decision else ""
+        decision_attribute = f' data-decision="{self.decision}"' if self.decision else ""
         mark = f"{MARKS[self.decision]} " if self.decision else ""
-        parts = [f"<p><strong{of}>{mark}{_escape_html(self.verdict)}</strong></p>"]
+        parts = [f"<p><strong{decision_attribute}>{mark}{_escape_html(self.verdict)}</strong></p>"]
         parts += [f"<p>{_escape_html(self.reason)}</p>"] if self.reason else []
         if self.caveats:
             serious = "<strong>Serious caveat:</strong> "

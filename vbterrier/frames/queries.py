@@ -231,9 +231,9 @@ def warn_of_weights(table: pd.DataFrame | None) -> None:
     if table is None or "weight" not in table.columns:
         return
     weights = table["weight"].to_numpy()
-    of = moments(np.zeros((len(weights), 1)), weights)
-    if of.df[0] < LEAST_DF and of.n_effective[0] < len(table) / 2:
-        worth = max(round(float(of.n_effective[0])), 1)
+    weight_moments = moments(np.zeros((len(weights), 1)), weights)
+    if weight_moments.df[0] < LEAST_DF and weight_moments.n_effective[0] < len(table) / 2:
+        worth = max(round(float(weight_moments.n_effective[0])), 1)
         warn(
             f"by their weights, {len(table)} queries count as {worth}; sample by traffic ({sampling_by_traffic()}): "
             "intervals and tests do not cover differences of heavy queries that were not sampled"

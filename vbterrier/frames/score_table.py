@@ -142,8 +142,8 @@ class ScoreTable:
         values = np.full((len(names), len(qids)), np.nan)
         if measure in self.measures:
             name, qid = (
-                pd.Index(labels).get_indexer(pd.Index(of, dtype=object))
-                for labels, of in ((self.names, names), (self.qids, qids))
+                pd.Index(labels).get_indexer(pd.Index(keys, dtype=object))
+                for labels, keys in ((self.names, names), (self.qids, qids))
             )
             cells = np.ix_(np.flatnonzero(name >= 0), np.flatnonzero(qid >= 0))
             values[cells] = self.values[self.measures.index(measure)][np.ix_(name[name >= 0], qid[qid >= 0])]

@@ -167,8 +167,8 @@ def calibration_error(intents: Any, labels: Any, *, n_bins: int = 10, floor: flo
     pairs = pd.DataFrame({"prob": prob, "label": label})
     rank = pairs["prob"].round(12).rank(method="average").to_numpy() - 0.5
     number_of_bin = np.minimum((rank / len(pairs) * n_bins).astype(np.int64), n_bins - 1)
-    prob_of = {"low": ("prob", "min"), "high": ("prob", "max"), "predicted": ("prob", "mean")}
-    bins = pairs.groupby(number_of_bin).agg(**prob_of, observed=("label", "mean"), n=("prob", "size"))
+    prob_columns = {"low": ("prob", "min"), "high": ("prob", "max"), "predicted": ("prob", "mean")}
+    bins = pairs.groupby(number_of_bin).agg(**prob_columns, observed=("label", "mean"), n=("prob", "size"))
     bins = bins.reset_index(drop=True)
     gap = np.abs(bins["predicted"] - bins["observed"])
     return CalibrationError(

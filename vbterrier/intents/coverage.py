@@ -271,10 +271,10 @@ class Coverage:
         n_guesses = np.bincount(topic[rank < cutoff], minlength=n)
         open_mass = self.intents.prob * (1.0 - gain)
         order = np.lexsort((-open_mass, self.intents.topic))
-        of = self.intents.topic[order]
-        place = np.arange(len(of)) - np.searchsorted(of, of)
-        added = np.where(place < n_guesses[of], open_mass[order], 0.0)
-        most: Floats = np.minimum(self.success(gain) + np.bincount(of, weights=added, minlength=n), 1.0)
+        intent_topic = self.intents.topic[order]
+        place = np.arange(len(intent_topic)) - np.searchsorted(intent_topic, intent_topic)
+        added = np.where(place < n_guesses[intent_topic], open_mass[order], 0.0)
+        most: Floats = np.minimum(self.success(gain) + np.bincount(intent_topic, weights=added, minlength=n), 1.0)
         return most
 
     def variance(self, gain: Floats, kind: str) -> Floats:

@@ -210,12 +210,12 @@ def judge_similarity(judge: Callable[[list[tuple[str, str]]], Any]) -> Similarit
         confidences = float_array("judge", judge(ordered) if ordered else [])
         if confidences.shape != (len(ordered),) or not ((confidences >= 0) & (confidences <= 1)).all():
             raise InputError(f"judge: wanted {len(ordered)} confidences from 0 to 1, found {confidences!r}")
-        confidence_of = dict(zip(ordered, confidences.tolist(), strict=True))
+        confidence_by_pair = dict(zip(ordered, confidences.tolist(), strict=True))
         for group in groups:
             matrix = np.ones((len(group), len(group)))
             for i, j in combinations(range(len(group)), 2):
                 pair = (min(group[i], group[j]), max(group[i], group[j]))
-                matrix[i, j] = matrix[j, i] = confidence_of.get(pair, 1.0)
+                matrix[i, j] = matrix[j, i] = confidence_by_pair.get(pair, 1.0)
             yield matrix
 
     return similarity_matrices

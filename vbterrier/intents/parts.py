@@ -89,11 +89,13 @@ def tags_of_parts(intents: Any, tags: Any, *, gain: str = "all") -> pd.DataFrame
     best = of_tags.groupby([*on, "docno"], sort=False)["weight"].max().reset_index()
     matched = of_parts.astype({"qid": str}).merge(best, on=on)
     weights = matched.groupby(["intent", "docno"], sort=False).agg(
-        n=("weight", "size"), least=("weight", "min"), sum=("weight", "sum"), of=("n_parts", "first")
+        n=("weight", "size"), least=("weight", "min"), sum=("weight", "sum"), n_parts=("n_parts", "first")
     )
     weights = weights.reset_index()
-    share = weights["sum"] / weights["of"]
-    weight = share.clip(upper=1.0) if gain == "part" else weights["least"].where(weights["n"] == weights["of"], 0.0)
+    share = weights["sum"] / weights["n_parts"]
+    weight = (
+        share.clip(upper=1.0) if gain == "part" else weights["least"].where(weights["n"] == weights["n_parts"], 0.0)
+    )
     qid, entity = (frame[name].to_numpy()[weights["intent"]] for name in ("qid", "entity_id"))
     made = weights[["docno"]].assign(entity_id=entity, weight=weight.astype("float64"), qid=qid)
     return made[made["weight"] > 0].reset_index(drop=True)

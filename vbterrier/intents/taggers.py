@@ -109,10 +109,10 @@ class ByText:
             present = _present(frame, name)
             code, texts = pd.factorize(frame[name].iloc[present])
             tags = self._tags(list(texts))
-            stops = np.cumsum([len(of) for of in tags], dtype=np.int64)
+            stops = np.cumsum([len(text_tags) for text_tags in tags], dtype=np.int64)
             starts = np.concatenate([[0], stops[:-1]]).astype(np.int64)
             owner, places = spans(starts[code], stops[code])
-            flat = [tag for of in tags for tag in of]
+            flat = [tag for text_tags in tags for tag in text_tags]
             rows.append(present[owner])
             entities.extend(flat[place][0] for place in places)
             scores.extend(flat[place][1] for place in places)
@@ -135,10 +135,10 @@ class ByText:
             _LOG.info("tagging %d texts; the tags of %d more are cached", len(new), len(keys) - len(new))
         for first in bar(range(0, len(new), _BLOCK_TEXTS), "tagging", unit=f"{_BLOCK_TEXTS} texts", delay=2):
             places = new[first : first + _BLOCK_TEXTS]
-            of, *tags, are_weights = self.read([texts[place] for place in places])
+            owners, *tags, are_weights = self.read([texts[place] for place in places])
             self._are_weights &= are_weights
             tags_of_text: list[list[tuple[str, float, int]]] = [[] for _ in places]
-            for place, *tag in zip(of, *tags, strict=True):
+            for place, *tag in zip(owners, *tags, strict=True):
                 tags_of_text[place].append(tuple(tag))
             cached.update(zip((keys[place] for place in places), map(tuple, tags_of_text), strict=True))
         return [cached[key] for key in keys]

@@ -181,7 +181,9 @@ def tag_quality(tags: Any, gold: Any, *, documents: Any = None) -> TagQuality:
     >>> round(quality.micro.precision, 4), round(quality.micro.recall, 4), quality.n_documents
     (0.6667, 0.6667, 2)
     """
-    tagged, right = (TagTable(named_frame("tags", of), name=name) for of, name in ((tags, "tags"), (gold, "gold")))
+    tagged, right = (
+        TagTable(named_frame("tags", frame), name=name) for frame, name in ((tags, "tags"), (gold, "gold"))
+    )
     if (tagged.topics is None) != (right.topics is None):
         odd = "tags" if right.topics is None else "gold"
         raise InputError(f"only {odd} have a column qid; drop it, or add it to both")

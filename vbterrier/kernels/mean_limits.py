@@ -359,7 +359,9 @@ def _freedom(share: Floats, often: Floats) -> Floats:
     return np.asarray((weight * factor).sum(axis=0) ** 2 / (squares + others))
 
 
-def lower_limit(of: Moments, tail: Any, worst: Any, quantile_of_t: OfT, unseen: OfExponent | None = None) -> Floats:
+def lower_limit(
+    moments: Moments, tail: Any, worst: Any, quantile_of_t: OfT, unseen: OfExponent | None = None
+) -> Floats:
     r"""Lower limit of the mean over the population that the queries are a sample of, shape (m,).
 
     1. One more query such as those that lost: :math:`c = \min(0, m/v)` for the variance v and the third moment m of the
@@ -383,7 +385,7 @@ def lower_limit(of: Moments, tail: Any, worst: Any, quantile_of_t: OfT, unseen: 
     margins .0167 and .018 with standard deviations .003 to .05 and shares of .002 to .022 that lose 1 (4,000 samples
     each).
 
-    - ``of``: see :func:`moments`
+    - ``moments``: see :func:`moments`
     - ``tail``: α, the nominal probability that the mean is below the limit, between 0 and 1; a number or shape (m,)
     - ``worst``: B, the largest loss of a query: no value of the population is below -B; a number or shape (m,)
     - ``quantile_of_t``: such as ``scipy.special.stdtrit``
@@ -400,12 +402,12 @@ def lower_limit(of: Moments, tail: Any, worst: Any, quantile_of_t: OfT, unseen: 
     [-0.0295]
     """
     tail = np.atleast_1d(np.asarray(tail, dtype=np.float64))
-    mean, spread, skewness = _with_another_loss(of)
+    mean, spread, skewness = _with_another_loss(moments)
     exponent = exponents(tail)
-    t = _quantiles_of_t(of.df, tail, quantile_of_t)
+    t = _quantiles_of_t(moments.df, tail, quantile_of_t)
 
     def limits_at(t: Floats, exponent: Floats) -> Floats:
-        share = -np.expm1(-exponent / of.n_effective) if unseen is None else unseen(exponent)
+        share = -np.expm1(-exponent / moments.n_effective) if unseen is None else unseen(exponent)
         return np.asarray((1 - share) * (mean - spread * skewed_quantiles(t, skewness)) - share * worst)
 
     # Every fourth share first, then those around the lowest one. A second minimum can only be at the end.
@@ -422,15 +424,15 @@ def _of_rows(table: Floats, rows: Ints) -> Floats:
     return np.asarray(table[rows, 0] if table.shape[1] == 1 else np.take_along_axis(table, rows, axis=0))
 
 
-def limit_of_seen(of: Moments, tail: Any, quantile_of_t: OfT) -> Floats:
+def limit_of_seen(moments: Moments, tail: Any, quantile_of_t: OfT) -> Floats:
     """Steps 1 and 2 of :func:`lower_limit`, which assume that the sample lacks no query, for values without bounds."""
-    mean, spread, skewness = _with_another_loss(of)
-    return np.asarray(mean - spread * skewed_quantiles(-quantile_of_t(of.df, tail), skewness))
+    mean, spread, skewness = _with_another_loss(moments)
+    return np.asarray(mean - spread * skewed_quantiles(-quantile_of_t(moments.df, tail), skewness))
 
 
-def upper_limit(of: Moments, tail: Any, best: Any, quantile_of_t: OfT, unseen: OfExponent | None = None) -> Floats:
+def upper_limit(moments: Moments, tail: Any, best: Any, quantile_of_t: OfT, unseen: OfExponent | None = None) -> Floats:
     """Upper limit of the mean if no value of the population is above ``best``; see :func:`lower_limit`."""
-    return -lower_limit(of.negation, tail, best, quantile_of_t, unseen)
+    return -lower_limit(moments.negation, tail, best, quantile_of_t, unseen)
 
 
 def exponents(tail: Floats) -> Floats:
@@ -474,7 +476,7 @@ def _coefficients(tail: float, quantile_of_t: OfT) -> Floats:
     return np.asarray(at_nodes @ np.cos(angles[:, None] * order) * np.where(order > 0, 2.0, 1.0) / _N_NODES)
 
 
-def p_value(of: Moments, null: Any, worst: Any, distribution_of_t: OfT) -> Floats:
+def p_value(moments: Moments, null: Any, worst: Any, distribution_of_t: OfT) -> Floats:
     """P-value of the hypothesis that the mean is at most ``null``: the inverse of :func:`lower_limit`, shape (m,).
 
     ``max_t ((null + B)/(k_1 - √k_2 K(t) + B))^N P(T > t)`` over the t for which the base is at most 1: the tail ``e^-l
@@ -487,15 +489,15 @@ def p_value(of: Moments, null: Any, worst: Any, distribution_of_t: OfT) -> Float
     >>> p_value(moments(np.zeros((100, 1))), -0.0295, 1.0, special.stdtr).round(3).tolist()
     [0.05]
     """
-    mean, spread, skewness = _with_another_loss(of)
+    mean, spread, skewness = _with_another_loss(moments)
     null, worst = (np.asarray(each, dtype=np.float64) for each in (null, worst))
     # Without unseen queries.
     largest = _inverse_skewed_quantiles((mean - null) / np.maximum(spread, _NO_SPREAD), skewness)
     largest = np.arcsinh(np.clip(largest, -_INFINITE, _INFINITE))
     t = np.sinh(np.linspace(np.minimum(-np.arcsinh(_MAX_NEGATIVE_T), largest), largest, _N_VALUES))
     seen = (null + worst) / np.maximum(mean - spread * skewed_quantiles(t, skewness) + worst, _NO_SPREAD)
-    p: Floats = (np.clip(seen, 0.0, 1.0) ** of.n_effective * distribution_of_t(of.df, -t)).max(axis=0)
-    constant: Floats = np.clip((null + worst) / np.maximum(mean + worst, _NO_SPREAD), 0.0, 1.0) ** of.n_effective
+    p: Floats = (np.clip(seen, 0.0, 1.0) ** moments.n_effective * distribution_of_t(moments.df, -t)).max(axis=0)
+    constant: Floats = np.clip((null + worst) / np.maximum(mean + worst, _NO_SPREAD), 0.0, 1.0) ** moments.n_effective
     return np.asarray(np.where(spread > 0, np.clip(p, 0.0, 1.0), constant))
 
 
@@ -516,14 +518,14 @@ def clopper_pearson(
     return low, high
 
 
-def _with_another_loss(of: Moments) -> tuple[Floats, Floats, Floats]:
+def _with_another_loss(moments: Moments) -> tuple[Floats, Floats, Floats]:
     """Mean, standard deviation and skewness with one more query such as those that lost: step 1."""
-    loss = np.divide(of.third, of.variance, out=np.zeros(np.shape(of.mean)), where=of.variance > 0)
+    loss = np.divide(moments.third, moments.variance, out=np.zeros(np.shape(moments.mean)), where=moments.variance > 0)
     loss = np.minimum(loss, 0.0)
-    spread = np.sqrt(of.variance + loss**2)
-    cube = -2 * (np.minimum(of.third, 0.0) + loss**3)
+    spread = np.sqrt(moments.variance + loss**2)
+    cube = -2 * (np.minimum(moments.third, 0.0) + loss**3)
     skewness = np.divide(cube, spread**3, out=np.zeros_like(spread), where=spread > 0)
-    return of.mean + loss, spread, skewness
+    return moments.mean + loss, spread, skewness
 
 
 def skewed_quantiles(t: Floats, skewness: Floats) -> Floats:

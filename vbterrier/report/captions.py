@@ -109,7 +109,7 @@ def short(measures: Sequence[str]) -> tuple[list[str], str]:
     """
     read = [measure_from_name(text) for text in measures]
     values = {name: {parameter(one, name) for one in read} for name in _DATA}
-    shared = [name for name, of in values.items() if len(of) == 1 and not of & {None, ""}]
+    shared = [name for name, distinct in values.items() if len(distinct) == 1 and not distinct & {None, ""}]
     shared_text = ", ".join(f"{name} {parameter(read[0], name)!r}" for name in shared)
     if not shared:
         return list(measures), shared_text
@@ -126,8 +126,8 @@ def provenance(intervals: pd.DataFrame) -> str:
     interval_texts = [f"{100 * level:g}% intervals: {' and '.join(methods)}" for level, methods in ways.items()]
     replicated, points = intervals["replicated"], []
     if replicated.any():
-        of = "" if replicated.all() else " of " + " and ".join(intervals.loc[replicated, "method"].unique())
-        points = [f"points{of}: mean over replicas"]
+        point_methods = "" if replicated.all() else " of " + " and ".join(intervals.loc[replicated, "method"].unique())
+        points = [f"points{point_methods}: mean over replicas"]
     return "; ".join([count_range_text(intervals["n_qids"], "topic"), *points, *interval_texts])
 
 
@@ -179,7 +179,10 @@ def measures_sentence(what: str, measures: Iterable[str], *, computed: bool = Tr
                 text = f"{value:g}" if isinstance(value, float) else str(value)
                 if value is not None:
                     by_setting.setdefault(f"{setting} = {text}", []).append(name)
-    settings += [setting if len(names) == 1 else f"{', '.join(of)}: {setting}" for setting, of in by_setting.items()]
+    settings += [
+        setting if len(names) == 1 else f"{', '.join(setting_names)}: {setting}"
+        for setting, setting_names in by_setting.items()
+    ]
     return [f"{what}: {', '.join(names)}.", *([f"{'; '.join(settings)}."] if settings else [])]
 
 

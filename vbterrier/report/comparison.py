@@ -319,8 +319,8 @@ def _systems(result: Comparison, frame: pd.DataFrame) -> pd.DataFrame:
     return _without_single_measure(pd.DataFrame(text))
 
 
-def _title(frame: pd.DataFrame, of: str) -> str:
-    return f"{100 * frame['level'].iloc[0]:g}% of {of}"
+def _title(frame: pd.DataFrame, quantity: str) -> str:
+    return f"{100 * frame['level'].iloc[0]:g}% of {quantity}"
 
 
 def _without_single_measure(table: pd.DataFrame) -> pd.DataFrame:

@@ -124,8 +124,8 @@ def scores_caption(scores: Scores, *, topics: bool = False) -> list[str]:
     if topics:
         n = scores.values["qid"].nunique()
         return measures_sentence(f"Scores of each of {count_range_text(n, 'topic')}", scores.values["measure"].unique())
-    of = count_range_text(intervals["n_qids"], "topic")
-    what = f"Pooled scores, of the joint intents of {of}" if is_pooled(scores) else f"Means over {of}"
+    topics_text = count_range_text(intervals["n_qids"], "topic")
+    what = f"Pooled scores, of the joint intents of {topics_text}" if is_pooled(scores) else f"Means over {topics_text}"
     sentences = measures_sentence(what, intervals["measure"].unique())
     if footing(scores):
         levels = " and ".join(

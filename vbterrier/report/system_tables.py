@@ -278,7 +278,9 @@ def coverage_table(reports: Sequence[CoverageReport], style: str, *, per_query: 
             (table.drop(columns=[*_EVIDENCE]), caption, _LABEL),
             (table[["run", "k", *_EVIDENCE]], [sentence, "Pool and settings as for coverage."], "tab:evidence"),
         ]
-        return "\n\n".join(format_table(part, style, digits=3, caption=of, label=label) for part, of, label in parts)
+        return "\n\n".join(
+            format_table(part, style, digits=3, caption=title, label=label) for part, title, label in parts
+        )
     text = format_table(table, style, digits=3, caption=caption, label=_LABEL, turns=True, drop=_LAST)
     return f"{text}\n{_footing(reports[0], intervals)}" if style == "table" else text
 
@@ -490,7 +492,7 @@ def _means_picture(scores: Scores, rated: Scores, truth: Scores) -> IntervalPict
     nan = float("nan")
     lines = [(NAIVE, scores, NAIVE), (BOOTSTRAPPED, scores, BOOTSTRAPPED), (ESTIMATED, scores, ESTIMATED)]
     lines += [(f"{ESTIMATED}, {N_RATED} judged", rated, ESTIMATED), (f"{NAIVE}, all judged", truth, NAIVE)]
-    bars = [Bar(label, _differences(of, measure), nan, nan) for label, of, measure in lines]
+    bars = [Bar(label, _differences(pool_scores, measure), nan, nan) for label, pool_scores, measure in lines]
     axis = f"{SYSTEMS[1]} - {SYSTEMS[0]}, difference of means"
     return IntervalPicture(axis, tuple(bars), (Rule(0.0, "equal"),))
 

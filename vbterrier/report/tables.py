@@ -361,8 +361,8 @@ def _lists(scores: Scores) -> str:
     """Describe the rankings that replicas use: the same in all replicas, or those of systems that were run again."""
     if "lists" not in scores.intervals.columns:
         return ""
-    of = scores.intervals.dropna(subset="lists").drop_duplicates("name").groupby("lists", sort=False)["name"]
-    names = {str(kind): ", ".join(map(str, group)) for kind, group in of}
+    groups = scores.intervals.dropna(subset="lists").drop_duplicates("name").groupby("lists", sort=False)["name"]
+    names = {str(kind): ", ".join(map(str, group)) for kind, group in groups}
     if len(names) == 1:
         return f"; rankings of all systems: {next(iter(names))}"
     return "; rankings " + ", ".join(f"{kind}: {group}" for kind, group in names.items())

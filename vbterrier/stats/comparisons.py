@@ -362,7 +362,7 @@ def _of_family(
     inverted = "moderated" if is_resampled and (is_apart or is_clustered) else test
     ends = np.cumsum([len(each.pairs) for each in family])[:-1]
     parts = zip(*(np.split(each, ends) for each in (p_values, corrected, levels)), strict=True)
-    for each, tests, how, limits_of, (p, q, its) in zip(family, of_t, samples, bounds, parts, strict=True):
+    for each, tests, how, pair_bounds, (p, q, its) in zip(family, of_t, samples, bounds, parts, strict=True):
         n_constant = 0
         if test == "bootstrap" and len(each.values) > 1:
             n_constant = int(((column_std(each.values) == 0) & (each.values[0] != 0)).sum())
@@ -373,7 +373,7 @@ def _of_family(
             )
         rejected = is_significant(q, level)
         low, high = inverted_limits(
-            each.values, inverted, its, None if is_apart else rejected, limits_of, tests=tests, **options
+            each.values, inverted, its, None if is_apart else rejected, pair_bounds, tests=tests, **options
         )
         about = inverted, correction, len(p_values)
         constant = (tests.error == 0) & np.isfinite(low)
@@ -387,7 +387,7 @@ def _of_family(
             "p_adjusted": q,
             "n_qids": [len(each.qids)] * len(each.pairs),
             "n_tests": [len(p_values)] * len(each.pairs),
-            **_effects(each, tests, its, rejected, margin, limits_of),
+            **_effects(each, tests, its, rejected, margin, pair_bounds),
             "method": [interval_label(*about, constant=is_constant) for is_constant in constant.tolist()],
         }
 
@@ -440,7 +440,7 @@ def _effects(
     size, p_equivalence = np.full((2, len(low)), np.nan)
     if len(values) > 1:
         size = tests.t / np.sqrt(tests.n_effective)
-        p_equivalence = p_equivalence if margin is None else equivalence(tests.of, margin, bounds)
+        p_equivalence = p_equivalence if margin is None else equivalence(tests.moments, margin, bounds)
     counts = [(values > 0).sum(axis=0), (values < 0).sum(axis=0), (values == 0).sum(axis=0)]
     return {
         "effect_size": size,
@@ -452,16 +452,18 @@ def _effects(
     }
 
 
-def equivalence(of: Moments, margin: float, bounds: Bounds) -> Floats:
+def equivalence(moments: Moments, margin: float, bounds: Bounds) -> Floats:
     """The larger p of two one-sided tests of means at most ``-margin`` and at least ``margin``, shape (m,).
 
     Topics that were not sampled may differ by up to the bounds, and weigh as much as the tail of the sampled weights;
     NaN without bounds. See :func:`~vbterrier.kernels.mean_limits.p_value`.
     """
     if not np.isfinite(bounds).all():
-        return np.full(len(of.mean), np.nan)
-    of = of.heaviest_unseen
-    low, high = (p_value(each, -margin, worst, t_cdf) for each, worst in ((of, -bounds[0]), (of.negation, bounds[1])))
+        return np.full(len(moments.mean), np.nan)
+    moments = moments.heaviest_unseen
+    low, high = (
+        p_value(each, -margin, worst, t_cdf) for each, worst in ((moments, -bounds[0]), (moments.negation, bounds[1]))
+    )
     return np.maximum(low, high)
 
 

@@ -163,11 +163,11 @@ def _mean_limits(criteria: Criteria, differences: Floats, sample: SampledQueries
     else:
         from scipy import special
 
-        of, unseen = rest.moments(values).heaviest_unseen, None if rest.unsampled is None else rest.unseen_share
-        low = lower_limit(of, above, -bounds[0], special.stdtrit, unseen)
+        moments, unseen = rest.moments(values).heaviest_unseen, None if rest.unsampled is None else rest.unseen_share
+        low = lower_limit(moments, above, -bounds[0], special.stdtrit, unseen)
         # Without a range, queries that were not sampled gain at most what they may lose.
         best = bounds[1] if np.isfinite(bounds[1]) else -bounds[0]
-        high = upper_limit(of, below, best, special.stdtrit, unseen)
+        high = upper_limit(moments, below, best, special.stdtrit, unseen)
     return exact + left * low, exact + left * high
 
 
@@ -208,13 +208,13 @@ def _share_limits(criteria: Criteria, lost: Floats, sample: SampledQueries) -> t
     return exact + left * low, exact + left * high
 
 
-def n_unseen(sample: SampledQueries, of: Moments, tail: float) -> Floats:
+def n_unseen(sample: SampledQueries, moments: Moments, tail: float) -> Floats:
     """The number of queries of equal weight that leave as large a share without a sampled query, with a probability.
 
     Weights of unsampled queries that are unknown are those of the tail of the sampled ones.
     """
     if sample.unsampled is None:
-        return of.n_heaviest
+        return moments.n_heaviest
     share = sample.unseen_share(np.array([-np.log(tail)]))
     return np.asarray(-np.log(tail) / -np.log1p(-np.clip(share, _SMALLEST_SHARE, _LARGEST_SHARE)))
 

@@ -80,7 +80,7 @@ class TTest(NamedTuple):
     df: Floats
     n_effective: Floats
     p_value: Floats
-    of: Moments
+    moments: Moments
     bounds: tuple[float, float]
 
     @property
@@ -102,8 +102,8 @@ class TTest(NamedTuple):
             ends[:, constant] = [[-np.inf], [np.inf]]
             if np.isfinite(self.bounds).all():
                 tail = np.broadcast_to(levels, self.mean.shape)[constant] / 2
-                low = lower_limit(self.of, tail.min(), -self.bounds[0], t_quantile)
-                high = upper_limit(self.of, tail.min(), self.bounds[1], t_quantile)
+                low = lower_limit(self.moments, tail.min(), -self.bounds[0], t_quantile)
+                high = upper_limit(self.moments, tail.min(), self.bounds[1], t_quantile)
                 ends[:, constant] = low[constant], high[constant]
         return ends
 
@@ -131,19 +131,23 @@ def t_test(
     Source: Smyth, Statistical Applications in Genetics and Molecular Biology 3, 2004, for the idea of moderation.
     """
     sample = SampledQueries.equal(len(differences)) if sample is None else sample
-    of = sample.moments(differences)
-    variance = of.variance
+    moments = sample.moments(differences)
+    variance = moments.variance
     if moderated:
-        variance = moderated_variances(variance, of.df)
+        variance = moderated_variances(variance, moments.df)
     error = np.sqrt(variance)
-    mean = np.where(np.abs(of.mean) > ROUNDING * np.abs(differences).max(axis=0, initial=0.0), of.mean, 0.0)
+    mean = np.where(np.abs(moments.mean) > ROUNDING * np.abs(differences).max(axis=0, initial=0.0), moments.mean, 0.0)
     t = np.divide(mean, error, out=np.zeros_like(mean), where=error > 0)
-    p = np.asarray(2 * t_cdf(of.df, -np.abs(t)))
+    p = np.asarray(2 * t_cdf(moments.df, -np.abs(t)))
     constant = (error == 0) & (mean != 0)
     if constant.any() and np.isfinite(bounds).all():
-        sides = [p_value(each, 0.0, worst, t_cdf) for each, worst in ((of, -bounds[0]), (of.negation, bounds[1]))]
+        sides = [
+            p_value(each, 0.0, worst, t_cdf) for each, worst in ((moments, -bounds[0]), (moments.negation, bounds[1]))
+        ]
         p[constant] = np.minimum(2 * np.minimum(*sides), 1.0)[constant]
-    return TTest(mean, error, of.df, of.n_effective, np.where((error == 0) & (mean == 0), 1.0, p), of, bounds)
+    return TTest(
+        mean, error, moments.df, moments.n_effective, np.where((error == 0) & (mean == 0), 1.0, p), moments, bounds
+    )
 
 
 def max_t(

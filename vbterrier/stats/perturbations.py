@@ -52,8 +52,8 @@ class Dirichlet:
     def apply(self, state: State, draws: Draws) -> State:
         """Draw new probabilities."""
         shape = self.concentration * state.prob
-        columns_of = np.broadcast_to(shape, (draws.n, shape.shape[1]))
-        larger = draws.each("gamma", lambda rng, _, columns: rng.standard_gamma(columns_of[:, columns] + 1.0))
+        tiled_shape = np.broadcast_to(shape, (draws.n, shape.shape[1]))
+        larger = draws.each("gamma", lambda rng, _, columns: rng.standard_gamma(tiled_shape[:, columns] + 1.0))
         exponential = draws.each("exponential", lambda rng, size, _: rng.standard_exponential(size))
         log_prob = log_gammas(shape, larger, exponential)
         return state.with_base(log_prob if state.delta is None else log_prob + state.delta)

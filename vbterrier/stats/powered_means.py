@@ -213,8 +213,8 @@ def _labelled_scores(
     """Return scores with their labels: name, qid, measure, value, label, truth (NaN for unlabelled queries)."""
     if len(labels) and not len(scores):
         raise InputError(f"predicted: no scores, but {len(labels)} labels; give the scores of all queries")
-    label_of = _predicted_labels(list(scores["measure"].unique()), list(labels["measure"].unique()), predicts)
-    pairs = pd.DataFrame(list(label_of.items()), columns=["measure", "label"])
+    label_by_measure = _predicted_labels(list(scores["measure"].unique()), list(labels["measure"].unique()), predicts)
+    pairs = pd.DataFrame(list(label_by_measure.items()), columns=["measure", "label"])
     labelled = labels.rename(columns={"measure": "label", "value": "truth"}).merge(pairs, on="label")
     keys = ["name", "qid", "measure"]
     unscored = labelled.merge(scores[keys], how="left", on=keys, indicator=True)["_merge"].to_numpy() == "left_only"

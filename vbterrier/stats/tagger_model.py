@@ -225,7 +225,9 @@ def fit_tagger(tags: Any, gold: Any, *, intents: Any = None, documents: Any = No
     >>> model.entities[["entity_id", "n_gold", "n_found"]].values.tolist()
     [['team', 2, 0], ['country', 1, 1]]
     """
-    tagged, right = (TagFrame(named_frame("tags", of), name=name) for of, name in ((tags, "tags"), (gold, "gold")))
+    tagged, right = (
+        TagFrame(named_frame("tags", frame), name=name) for frame, name in ((tags, "tags"), (gold, "gold"))
+    )
     for table in (tagged, right):
         if table.topics is not None:
             raise InputError(f"{table.name}: found a column qid; a tagger model needs tags of documents, drop qid")

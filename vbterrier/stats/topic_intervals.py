@@ -167,10 +167,10 @@ def interval_rows(
     ranges = np.array([mean_bounds(measure) if bounds is None else bounds for measure in scores.measures])
     rows: dict[tuple[int, int], tuple[Any, ...]] = {}
     for places, qids, values in scores.columns():
-        of = SampledQueries.equal(len(qids)) if sample is None else sample(qids)
+        topic_sample = SampledQueries.equal(len(qids)) if sample is None else sample(qids)
         draws = _draws(method, seed, "", qids)
-        limits = _topics_intervals(values, level, method, draws, n_resamples, ranges[places[:, 1]].T, of)
-        columns = zip(places.tolist(), of.mean(values), limits.low, limits.high, strict=True)
+        limits = _topics_intervals(values, level, method, draws, n_resamples, ranges[places[:, 1]].T, topic_sample)
+        columns = zip(places.tolist(), topic_sample.mean(values), limits.low, limits.high, strict=True)
         for column, ((system, measure), mean, low, high) in enumerate(columns):
             made = limits.interval_method(column)
             drawn = 0 if made == CONSTANT_METHOD and method != BOUNDED else used
@@ -327,9 +327,9 @@ def _topics_intervals(
 def _of_unseen(values: Floats, tail: float, bounds: Floats, sample: SampledQueries) -> Floats:
     """Limits of :mod:`vbterrier.kernels.mean_limits` on both sides, shape (2, m); NaN without bounds."""
     exact, left, rest = sample.split_certain(values)
-    of, finite = sample.drawn_queries.moments(rest), np.isfinite(bounds).all(axis=0)
+    moments, finite = sample.drawn_queries.moments(rest), np.isfinite(bounds).all(axis=0)
     worst, best = -np.where(finite, bounds[0], 0.0), np.where(finite, bounds[1], 0.0)
-    low, high = lower_limit(of, tail, worst, t_quantile), upper_limit(of, tail, best, t_quantile)
+    low, high = lower_limit(moments, tail, worst, t_quantile), upper_limit(moments, tail, best, t_quantile)
     return np.where(finite, np.stack([exact + left * low, exact + left * high]), np.nan)
 
 
@@ -440,7 +440,9 @@ def ratio_limits(
         return np.nan, np.nan
     if method == "studentised":
         # Ratios do not depend on the sum of the shares, so that the mean slope is 0.
-        error, errors = (np.sqrt((of * slopes(of) ** 2).sum(axis=-1)) for of in (share, shares))
+        error, errors = (
+            np.sqrt((kind_shares * slopes(kind_shares) ** 2).sum(axis=-1)) for kind_shares in (share, shares)
+        )
         distance = replicas - point
         flat = np.where(np.abs(distance) <= ROUNDING, 0.0, np.copysign(ENDLESS, distance))
         t = np.quantile(np.divide(distance, errors, out=flat, where=errors > ROUNDING), tails[::-1])

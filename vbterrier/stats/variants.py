@@ -13,7 +13,7 @@ import pandas as pd
 from vbterrier.errors import InputError, ParameterError, choice, examples, whole
 from vbterrier.frames.contracts import pandas_frame, require
 from vbterrier.frames.ids import require_same_kind
-from vbterrier.frames.ranking import places as places_of
+from vbterrier.frames.ranking import places
 from vbterrier.stats.candidates import CandidateArrays
 
 if TYPE_CHECKING:
@@ -118,15 +118,15 @@ class Variants:
         The latter have a row for each variant and a last row for the intents.
         """
         sources = [*self._read, whole]
-        places = [*(_places(whole, variant) for variant in self._read), np.arange(len(whole))]
-        base = np.full((len(places), len(whole)), -np.inf)
+        variant_places = [*(_places(whole, variant) for variant in self._read), np.arange(len(whole))]
+        base = np.full((len(variant_places), len(whole)), -np.inf)
         has_delta = any(source.delta is not None for source in sources)
         delta = np.zeros(base.shape) if has_delta else None
         # Constraints can be dropped only if every source lists its violations by constraint.
         by_constraint = has_delta and all((v.delta is None) or (v.violations is not None) for v in sources)
         most = max(0 if v.violations is None else v.violations.shape[1] for v in sources)
         violations = np.zeros((*base.shape, most)) if by_constraint else None
-        for row, (source, place) in enumerate(zip(sources, places, strict=True)):
+        for row, (source, place) in enumerate(zip(sources, variant_places, strict=True)):
             present = place >= 0
             base[row, place[present]] = source.log_base[present]
             if delta is not None and source.delta is not None:
@@ -141,7 +141,7 @@ class Variants:
             )
         n_constraints = np.zeros(len(whole.topics), dtype=np.int64)
         for source in sources:
-            topics = places_of(source.topics, whole.topics)
+            topics = places(source.topics, whole.topics)
             present = topics >= 0
             n_constraints[topics[present]] = np.maximum(n_constraints[topics[present]], source.n_constraints[present])
         return has, n_constraints, base, delta, violations

@@ -205,12 +205,12 @@ class EstimatedDistribution(ScoreDistributions):
             self._intervals[level] = ends[:, 0], ends[:, 1]
         return self._intervals[level]
 
-    def _each(self, of: Callable[[ScoreDistribution], Any]) -> Floats:
+    def _each(self, statistic: Callable[[ScoreDistribution], Any]) -> Floats:
         """A statistic of the distribution of each topic, of which one block is in memory."""
         values: list[Any] = [None] * len(self)
         for topics, scores in self._parts():
             for topic, one in zip(topics.tolist(), _samples(scores), strict=True):
-                values[topic] = of(one)
+                values[topic] = statistic(one)
         return np.array(values)
 
     def _compute_moments(self, *, with_variance: bool) -> tuple[Floats, Floats]:

@@ -437,7 +437,7 @@ class EvidenceModel(Shown):
         """
         evidence, drawn = self._grade_model.evidence, self._grade_draws
         relevant = evidence.counts[:, 1:].sum(axis=1)
-        total, unseen = (of[:, :, 1:].sum(axis=2) for of in (drawn.counts, drawn.unseen_counts))
+        total, unseen = (grade_counts[:, :, 1:].sum(axis=2) for grade_counts in (drawn.counts, drawn.unseen_counts))
         low, high = np.quantile(total, [(1 - level) / 2, (1 + level) / 2], axis=0, method="inverted_cdf")
         judged = {"qid": evidence.topics, "n_judged": evidence.counts.sum(axis=1), "n_relevant": relevant}
         counts = {"found": (total - unseen).mean(axis=0) - relevant, "unseen": unseen.mean(axis=0)}

@@ -64,7 +64,7 @@ def document_groups(model: GradeModel, is_grouped: Bools, first_of_topic: Ints) 
     means = [np.zeros((len(sizes), step.design.shape[1]), dtype=np.float32) for step in steps]
     variances = [np.zeros(len(sizes), dtype=np.float32) for _ in steps]
     for topics in consecutive(ends, _DOCUMENTS):
-        among, groups = (slice(*of[[topics.start, topics.stop]]) for of in (first_of_topic, group_ends))
+        among, groups = (slice(*offsets[[topics.start, topics.stop]]) for offsets in (first_of_topic, group_ends))
         rows = evidence.unjudged_positions[among][is_grouped[among]]
         if not len(rows) or not steps:
             continue

@@ -184,7 +184,9 @@ class GradeModel:
             part = slice(start, start + ROWS)
             pulled[part] = np.clip(evidence.pool_logit[topic[part]] - self._shrunk_logit(items[part]), -4.0, 4.0)
         judging = explain_judging(evidence, self.features)
-        unexplained, excess, strange = (of[items] for of in (judging.unexplained, judging.excess, judging.strange))
+        unexplained, excess, strange = (
+            column[items] for column in (judging.unexplained, judging.excess, judging.strange)
+        )
         parts = unexplained, unexplained * excess, unexplained * pulled, (1 - unexplained) * strange, 1 - unexplained
         kind = evidence.topic[rows] + len(items)
         kind[near] = np.arange(len(items))
@@ -300,7 +302,7 @@ def _topic_means(values: Floats, weight: Floats, topic: Ints, n_topics: int) -> 
     """The weighted mean of each topic, or that of all documents for topics without any, shape (n_topics,)."""
     if not len(values):
         return np.zeros(n_topics)
-    total, of_all = (np.bincount(topic, of, minlength=n_topics) for of in (weight * values, weight))
+    total, of_all = (np.bincount(topic, terms, minlength=n_topics) for terms in (weight * values, weight))
     return ratio(total, of_all, empty=float(np.average(values, weights=weight)))
 
 

@@ -64,7 +64,7 @@ def selection(evidence: Evidence) -> tuple[float, float]:
     sums = np.bincount(topic, (excess - of_topic[topic]) * first * scale[run], n_topics)
     with_documents = np.unique(topic).size
     error = np.sqrt(((sums - sums.sum() / with_documents) ** 2).sum()) / open_variance
-    n_first, n_near = (trust[of].sum() for of in (evidence.best_rank <= FIRST_RANKS, evidence.near))
+    n_first, n_near = (trust[mask].sum() for mask in (evidence.best_rank <= FIRST_RANKS, evidence.near))
     share = open_variance / n.sum()
     error = max(error, np.sqrt(max(1 / n_first - 1 / n_near, 0.0) / max(share, 1e-9)))
     statistic = min(sums.sum() / open_variance, SELECTED_EXCESS)
@@ -75,12 +75,12 @@ def selection(evidence: Evidence) -> tuple[float, float]:
     sigma = 1 / (1 + np.exp(-np.clip(log_ratio, -30, 30)))
     close = evidence.best_rank <= 2 * k
     by_rank = [
-        np.bincount(evidence.best_rank[of], trust[of], minlength=2 * k + 1)
-        for of in (close & (evidence.level >= 0), close & (evidence.level < 0))
+        np.bincount(evidence.best_rank[mask], trust[mask], minlength=2 * k + 1)
+        for mask in (close & (evidence.level >= 0), close & (evidence.level < 0))
     ]
-    if not all(of.any() for of in by_rank):
+    if not all(counts.any() for counts in by_rank):
         return float(sigma), 0.0
-    first, second = (np.cumsum(of)[1:-1] / of.sum() for of in by_rank)
+    first, second = (np.cumsum(counts)[1:-1] / counts.sum() for counts in by_rank)
     return float(sigma), float(max(0.0, (first - second).max()))
 
 

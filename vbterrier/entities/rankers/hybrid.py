@@ -124,8 +124,8 @@ class HybridEntities(EntityStage):
         docno = pd.concat([run.frame["docno"] for run in runs], ignore_index=True)
         coded = column_ids(docno, "runs column 'docno'").text.dictionary_encode()
         # Indices in byte order, which breaks ties.
-        number_of, in_order = Ids(coded.dictionary).ranks(), Ids(coded.dictionary).order()
-        entity = number_of[coded.indices.to_numpy()] if len(docno) else np.empty(0, dtype=np.int64)
+        id_ranks, in_order = Ids(coded.dictionary).ranks(), Ids(coded.dictionary).order()
+        entity = id_ranks[coded.indices.to_numpy()] if len(docno) else np.empty(0, dtype=np.int64)
         size = max(len(coded.dictionary), 1)
         pairs, pair = np.unique((topic * size + entity)[topic >= 0], return_inverse=True)
         fused = np.bincount(pair, score[topic >= 0], minlength=len(pairs)).astype(np.float64, copy=False)

@@ -73,18 +73,18 @@ def known_vectors(vectors: Mapping[str, Any], ids: list[str], without: str) -> F
     return np.nan_to_num(made)
 
 
-def table(vectors: Any, of: list[str], what: str) -> Floats:
+def table(vectors: Any, ids: list[str], what: str) -> Floats:
     """Return vectors as an array with one row for each id or text."""
     try:
         made = np.asarray(vectors, dtype=np.float64)
     except (TypeError, ValueError) as error:
         why = f"not a table of numbers; check that all have the same length ({error})"
-        raise InputError(f"vectors of {len(of)} {what}: {why}") from error
-    if made.ndim != 2 or len(made) != len(of) or not made.shape[1]:  # noqa: PLR2004 - a table has two dimensions
-        raise InputError(f"vectors of {len(of)} {what}: wanted a table of shape ({len(of)}, d), found {made.shape}")
+        raise InputError(f"vectors of {len(ids)} {what}: {why}") from error
+    if made.ndim != 2 or len(made) != len(ids) or not made.shape[1]:  # noqa: PLR2004 - a table has two dimensions
+        raise InputError(f"vectors of {len(ids)} {what}: wanted a table of shape ({len(ids)}, d), found {made.shape}")
     bad = ~np.isfinite(made).all(axis=1)
     if bad.any():
-        raise InputError(f"vectors of {what}: the vector of {of[int(np.argmax(bad))]!r} is not finite; leave it out")
+        raise InputError(f"vectors of {what}: the vector of {ids[int(np.argmax(bad))]!r} is not finite; leave it out")
     return made
 
 

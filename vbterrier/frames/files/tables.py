@@ -480,12 +480,12 @@ def too_large(source: Source) -> FileError:
 def _width(source: Source, probe: Any, group: int, columns: Sequence[str] | None, limit: int | None) -> int:
     """Upper bound of the bytes of a row in a group, if dictionaries hold its texts; else the average."""
     about = probe.metadata.row_group(group)
-    n_values_of: dict[str, int] = {}
+    n_values_by_column: dict[str, int] = {}
     n_text_bytes = 0
     for place in range(about.num_columns):
         leaf = about.column(place)
         root = leaf.path_in_schema.partition(".")[0]
-        n_values_of[root] = max(n_values_of.get(root, 0), leaf.num_values)
+        n_values_by_column[root] = max(n_values_by_column.get(root, 0), leaf.num_values)
         if columns is None or root in columns:
             n_text_bytes += leaf.total_uncompressed_size * (leaf.physical_type == "BYTE_ARRAY")
     width: int = n_text_bytes // max(about.num_rows, 1) + 1
@@ -493,7 +493,7 @@ def _width(source: Source, probe: Any, group: int, columns: Sequence[str] | None
     if row is None:
         return width
     for name, column in zip(row.schema.names, row.columns, strict=True):
-        widest, n_values = _widest(column), n_values_of[name]
+        widest, n_values = _widest(column), n_values_by_column[name]
         if pa.types.is_nested(column.type) and limit is not None and n_values * (widest + _NUMBER_BYTES) > limit:
             # All of them may be in one row.
             raise FileError(

@@ -153,7 +153,7 @@ def _limited_moments(
 
     ``n_counts`` are the numbers of :func:`_n_counts`; ``exact_mean`` are means of a recursion or NaN.
     """
-    moments_of = np.stack([exact_mean, np.full(len(model), np.nan)])
+    topic_moments = np.stack([exact_mean, np.full(len(model), np.nan)])
     n_unjudged, n_active = model.n_unjudged, model.n_active
     counts = n_unjudged * n_counts
     # The pairs of counts of u documents that assigned and are left over are C(u + 4, 4).
@@ -179,8 +179,8 @@ def _limited_moments(
         kinds, member = np.unique(signature[topics], axis=0, return_inverse=True)
         for kind in range(len(kinds)):
             alike = topics[member.reshape(-1) == kind]
-            moments_of[:, alike] = compute(model.select(alike), exact_mean[alike])
-    return moments_of[0], moments_of[1]
+            topic_moments[:, alike] = compute(model.select(alike), exact_mean[alike])
+    return topic_moments[0], topic_moments[1]
 
 
 def _assigned_moments(model: UnjudgedModel) -> tuple[Floats, Floats]:

@@ -260,12 +260,14 @@ class Staging:
         if len(rows) >= _BLOCK_ROWS:
             self.flush()
 
-    def _require(self, row: int, text: object, what: str, *of: object, most: int = MAX_LETTERS) -> None:
+    def _require(self, row: int, text: object, what: str, *ids: object, most: int = MAX_LETTERS) -> None:
         fault = text_fault(text, most)
         if fault:
             is_number = isinstance(text, int) and not isinstance(text, bool)
             remedy = "convert it with str() when reading it" if is_number else "repair it"
-            raise self.record_error(row, f"{what.format(*map(quoted_text, of))} {fault}: {quoted_text(text)}; {remedy}")
+            raise self.record_error(
+                row, f"{what.format(*map(quoted_text, ids))} {fault}: {quoted_text(text)}; {remedy}"
+            )
 
     def _count(self, row: int, entity_id: str, count: object) -> float:
         number = _number_or_nan(count)

@@ -420,8 +420,8 @@ def matrix(numbers: ReportNumbers) -> Matrix:
     scales = [_bar_scale(frame[frame["measure"] == measure]) for measure in measures]
     heads_of_measures = [
         # Safe: the axis contains only numbers.
-        (measure, ", ".join(of), Markup(interval_axis(*scale)))  # noqa: S704
-        for measure, of, scale in zip(measures, heads, scales, strict=True)
+        (measure, ", ".join(words), Markup(interval_axis(*scale)))  # noqa: S704
+        for measure, words, scale in zip(measures, heads, scales, strict=True)
     ]
     return Matrix(heads_of_measures, rows, list(_matrix_notes(numbers, frame, flags)))
 

@@ -374,8 +374,8 @@ def evaluate_inputs(
     baseline = options.baseline
     if baseline is not None:
         require_system("baseline", baseline, inputs.runs)
-    of = _of_links if inputs.links is not None else partial(_of_runs, progress=progress)
-    parts, caught = heard(lambda: of(inputs, measures, options))
+    evaluate = _of_links if inputs.links is not None else partial(_of_runs, progress=progress)
+    parts, caught = heard(lambda: evaluate(inputs, measures, options))
     texts = dict.fromkeys(" ".join(text.split()) for text in caught)
     # Entity runs are evaluated by all measures: warnings about measures that the page does not show are dropped.
     messages = [

@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 _LISTED = 8
 _LEAST = 0.0001
 _CORRECTIONS = {
-    "bonferroni": "corrected for all {n} {of} (Bonferroni)",
-    "holm": "corrected for all {n} {of} (Holm)",
-    "bh": "with the false discovery rate over all {n} {of} controlled (Benjamini-Hochberg)",
-    "max-t": "corrected for all {n} {of} (max-T)",
-    "none": "not corrected for the {n} {of}",
+    "bonferroni": "corrected for all {n} {scope} (Bonferroni)",
+    "holm": "corrected for all {n} {scope} (Holm)",
+    "bh": "with the false discovery rate over all {n} {scope} controlled (Benjamini-Hochberg)",
+    "max-t": "corrected for all {n} {scope} (max-T)",
+    "none": "not corrected for the {n} {scope}",
 }
 
 
@@ -145,8 +145,8 @@ def test_sentence(result: Comparison) -> str:
     """The test, its level and its correction in a sentence."""
     one = result.pairs.iloc[0]
     n, n_measures = int(one["n_tests"]), result.pairs["measure"].nunique()
-    of = "pairs of a measure" if n < len(result.pairs) or n_measures == 1 else "tests of all measures"
-    corrected = "" if n == 1 else ", " + _CORRECTIONS[str(one["correction"])].format(n=n, of=of)
+    scope = "pairs of a measure" if n < len(result.pairs) or n_measures == 1 else "tests of all measures"
+    corrected = "" if n == 1 else ", " + _CORRECTIONS[str(one["correction"])].format(n=n, scope=scope)
     if n < len(result.pairs):
         corrected += f"; {len(result.pairs)} tests of {n_measures} measures in all"
     return f"A difference is significant if p is at most {result.alpha:g}; test over topics: {one['test']}{corrected}."
@@ -228,11 +228,11 @@ def _unjudged_caveats(numbers: ReportNumbers) -> Iterator[Caveat]:
         )
     yield Caveat("Unjudged documents", statement, apart or shares[high] > UNJUDGED)
     whole = {name: int((top.unjudged_share() == 1).sum()) for name, top in numbers.tops.items()}
-    of = [f"{count_range_text(n, 'topic')} of {printable(name)}" for name, n in whole.items() if n]
-    if of:
+    unjudged_topics = [f"{count_range_text(n, 'topic')} of {printable(name)}" for name, n in whole.items() if n]
+    if unjudged_topics:
         effect = "depend on the model of unjudged documents alone"
         effect = effect if numbers.distributions else "are not evidence of quality"
-        text = f"None of {where} is judged for {name_list(of)}: these scores {effect}."
+        text = f"None of {where} is judged for {name_list(unjudged_topics)}: these scores {effect}."
         yield Caveat("Topics without judgments", text, serious=True)
 
 

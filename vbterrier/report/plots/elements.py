@@ -76,7 +76,9 @@ def figure_columns(
     frame = pandas_frame(data, what)
     require(frame, (*texts, *reals, *wholes), what)
     read = [(texts, captions.texts), (reals, captions.reals), (wholes, column_integers)]
-    return pd.DataFrame({name: of(frame[name], f"{what} column {name!r}") for names, of in read for name in names})
+    return pd.DataFrame(
+        {name: convert(frame[name], f"{what} column {name!r}") for names, convert in read for name in names}
+    )
 
 
 def refuse(

@@ -248,8 +248,8 @@ def oer_distributions(
         row = row if ax is None else max(down - 0.95, 0.3) / n
         taken = style.row_labels(drawn, names, row, 0.36 * across)
         # The shares of signal and of bait.
-        rates = [defined["signal"].isin(of).groupby(defined["name"]).mean() for of in (SIGNAL, BAIT)]
-        beside = [" / ".join(f"{100 * of[name]:.0f}%" for of in rates if name in of) for name in names]
+        rates = [defined["signal"].isin(kinds).groupby(defined["name"]).mean() for kinds in (SIGNAL, BAIT)]
+        beside = [" / ".join(f"{100 * rate[name]:.0f}%" for rate in rates if name in rate) for name in names]
         space = across - taken - 0.15 - beside_rows(drawn, beside, "signal / bait")
         # An edge is at 0, so that no bar mixes signs.
         least, most = float(defined["oer"].min()), float(defined["oer"].max())

@@ -307,13 +307,13 @@ def removal_distributions(
     several = varies(frame["measure"])
     centred = several if centred is None else centred
     rows = []
-    for (name, of), part in frame.dropna(subset=["value"]).groupby(["name", "measure"], sort=False):
+    for (name, measure_name), part in frame.dropna(subset=["value"]).groupby(["name", "measure"], sort=False):
         values = {source: part.loc[part["source"] == source, "value"].to_numpy() for source in _SIDES}
         values = {source: draws for source, draws in values.items() if len(draws)}
         mean = float(next(iter(values.values())).mean())
         centre = mean if centred else 0.0
-        label = ", ".join([str(name)] * bool(name) + [str(of)] * (several or not name))
-        worst, best = limits.get((str(name), str(of)), (np.nan, np.nan)) if extremes else (np.nan, np.nan)
+        label = ", ".join([str(name)] * bool(name) + [str(measure_name)] * (several or not name))
+        worst, best = limits.get((str(name), str(measure_name)), (np.nan, np.nan)) if extremes else (np.nan, np.nan)
         shifted = {source: draws - centre for source, draws in values.items()}
         rows.append(Row(f"{label} ({mean:.3f})" if centred else label, shifted, worst - centre, best - centre))
     n = len(rows)
