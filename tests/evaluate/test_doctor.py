@@ -165,7 +165,7 @@ def test_adhoc_judgments_support_the_measures_of_unjudged_documents_and_say_why_
     diagnosis = diagnose({"mine": RUN}, QRELS)
     supported = {OWN + UNJUDGED: True, ESTIMATED: True, "nDCG, AP, P": True}
     assert possible(diagnosis) == {**supported, INTENTS: False, SUBTOPICS: False}
-    assert reason(diagnosis, "BNDCG") == "documents are unjudged, so report these beside nDCG"
+    assert reason(diagnosis, "BNDCG") == "some documents are unjudged: report these measures beside nDCG"
     assert reason(diagnosis, "nDCG, AP") == "unjudged documents count as non-relevant"
     assert "VB(intents='...',tags='...')@10" in reason(diagnosis, "VB")
     assert reason(diagnosis, "alpha_nDCG") == "they need diversity qrels"

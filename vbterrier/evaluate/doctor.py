@@ -501,7 +501,10 @@ def _of_judgments(*, some: bool, diversity: bool, identified: bool) -> list[tupl
             (f"{bootstrapped}, {estimated}", False, "judged documents have one label a subtopic" + flat),
             (plain, False, "only the last subtopic would count" + flat),
         ]
-    first, last = "documents are unjudged, so report these beside nDCG", "unjudged documents count as non-relevant"
+    first, last = (
+        "some documents are unjudged: report these measures beside nDCG",
+        "unjudged documents count as non-relevant",
+    )
     if not some:
         first, last = "no document is unjudged: they equal nDCG", "complete to depth 10"
     if identified:
