@@ -456,7 +456,7 @@ def test_work_that_kills_workers_says_what_to_do(two):
             raise distributed.KilledWorker("work", types.SimpleNamespace(address="tcp://host:1"), 3)
 
     with pytest.raises(ServiceError, match="workers that die of the same work mostly lack memory"):
-        parallel._result(Killer(), two)
+        parallel._awaited_result(Killer(), two)
 
 
 # Last: what is left of the cluster is of no use to other tests.

@@ -124,7 +124,7 @@ def test_paused_workers_end_in_an_error_that_names_them(monkeypatch, qrels, runs
         client.run(lambda dask_worker: setattr(dask_worker, "status", distributed.core.Status.paused))
         waiting = client.submit(pow, 2, 5)
         with pytest.raises(ServiceError, match=r"2 of 2 workers are paused.*memory="):
-            parallel._result(waiting, client)
+            parallel._awaited_result(waiting, client)
 
 
 @pytest.mark.parametrize(("n_workers", "n_there"), [(1, 0), (2, 0), (4, 6)])

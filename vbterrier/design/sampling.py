@@ -212,12 +212,12 @@ def sample_queries(
         units.draw(place, int(size), replace=replace, seed=seed, name=f"{method}, {name}")
         for place, (name, size) in enumerate(zip(names, sizes, strict=True))
     ]
-    frame = _frame(corpus, extras, names, stratum, drawn)
+    frame = _sample_frame(corpus, extras, names, stratum, drawn)
     about = {"stratum": names, "n_queries": n_queries, "n_drawable": units.n_units, "n_draws": sizes}
     return QuerySample(frame, pd.DataFrame(about), method, replace, seed)
 
 
-def _frame(
+def _sample_frame(
     corpus: MentionCorpus, extras: list[str], names: list[str], stratum: Ints, drawn: list[tuple[Ints, Floats]]
 ) -> pd.DataFrame:
     query = np.concatenate([queries for queries, _ in drawn])

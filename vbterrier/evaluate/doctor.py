@@ -232,7 +232,7 @@ def diagnose(
     kinds["covered"] = None if intents is None else any(what.startswith(_TAGS_PREFIX) for what, _ in about)
     # What is unjudged in runs of other ids says nothing about measures.
     described = table[~table["name"].isin(of_other_ids)] if len(of_other_ids) < len(table) else table
-    support = _support(described, **kinds, identified=is_identified(judgments))
+    support = _measure_support(described, **kinds, identified=is_identified(judgments))
     tables = (pd.DataFrame(rows, columns=["what", "value"]) for rows in (facts, about))
     return Diagnosis(
         next(tables), table, tuple(support), tuple(notes), tuple(serious), next(tables), other_ids=tuple(of_other_ids)
@@ -454,7 +454,7 @@ def _equal_as_float32(run: Run) -> int:
     return int((same & (left != right) & (run.topic[rows[:-1]] == run.topic[rows[1:]])).sum())
 
 
-def _support(
+def _measure_support(
     runs: pd.DataFrame,
     *,
     has_subtopics: bool,

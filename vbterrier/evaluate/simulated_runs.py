@@ -72,10 +72,10 @@ def parse_estimators(estimators: Any, levels: Sequence[float]) -> list[ScoreEsti
         raise ParameterError(f"estimators: wanted a mapping of name to {_TRIPLE}; found {estimators!r}")
     for level in levels:
         check_level(level)
-    return [_estimator(str(name), value, levels) for name, value in estimators.items()]
+    return [_parse_estimator(str(name), value, levels) for name, value in estimators.items()]
 
 
-def _estimator(name: str, parts: Any, levels: Sequence[float]) -> ScoreEstimator:
+def _parse_estimator(name: str, parts: Any, levels: Sequence[float]) -> ScoreEstimator:
     if not isinstance(parts, (tuple, list)):
         (point,) = measures_from(parts)
         levels = levels if _is_statistic(point) else ()

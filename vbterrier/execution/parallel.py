@@ -223,7 +223,9 @@ def on_cluster(
         def ahead() -> int:
             return _ITEMS_PER_THREAD * max(n_threads(cluster), 1)
 
-        yield from results_in_order(items, send_item, lambda future, _: _result(future, cluster), ahead, max_bytes)
+        yield from results_in_order(
+            items, send_item, lambda future, _: _awaited_result(future, cluster), ahead, max_bytes
+        )
 
 
 def _future(cluster: Any, *task: Any) -> Any:
@@ -260,7 +262,7 @@ def _losses() -> tuple[type[BaseException], ...]:
     return CancelledError, _import_distributed().comm.CommClosedError
 
 
-def _result(future: Any, cluster: Any) -> Any:
+def _awaited_result(future: Any, cluster: Any) -> Any:
     distributed = _import_distributed()
     alone, idle = 0.0, 0.0
     try:

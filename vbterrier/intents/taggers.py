@@ -185,11 +185,11 @@ class Linked:
             raise InputError(f"{source_name(self.linker)}: its links refer to more than the {len(texts)} given texts")
         decisions = np.full(len(frame), CLEAR)
         if self.best:
-            frame, decisions = self._best(frame)
+            frame, decisions = self._best_candidates(frame)
         tags = frame["text"].tolist(), frame["entity_id"].tolist(), frame["score"].tolist()
         return (*tags, decisions.tolist(), links.scale == "probability")
 
-    def _best(self, frame: pd.DataFrame) -> tuple[pd.DataFrame, Ints]:
+    def _best_candidates(self, frame: pd.DataFrame) -> tuple[pd.DataFrame, Ints]:
         mention = ["text", "start", "end", "mention"]
         ordered = frame.sort_values([*mention, "score", "entity_id"], ascending=[True] * 4 + [False, True])
         ordered = ordered.drop_duplicates([*mention, "entity_id"])
@@ -369,7 +369,7 @@ class ByFunction:
 
     def find(self, frame: pd.DataFrame) -> FoundTags:
         """Request the tags of every document once, or once per query."""
-        documents = frame.drop_duplicates(["qid", DOCNO]) if self.per_query else self._distinct(frame)
+        documents = frame.drop_duplicates(["qid", DOCNO]) if self.per_query else self._distinct_documents(frame)
         tags = pandas_frame(self.function(documents.reset_index(drop=True)), "the result of the tagger")
         table = TagTable(tags, name="tags from the tagger")
         if table.topics is not None and not self.per_query:
@@ -377,7 +377,7 @@ class ByFunction:
         return ByTable(table).find(frame)._replace(tied=None, n_abstained=None)
 
     @staticmethod
-    def _distinct(frame: pd.DataFrame) -> pd.DataFrame:
+    def _distinct_documents(frame: pd.DataFrame) -> pd.DataFrame:
         inputs = frame.drop(columns=[name for name in _RESULT_COLUMNS if name in frame.columns])
         texts = [name for name in inputs.columns if pd.api.types.infer_dtype(inputs[name], skipna=True) == "string"]
         documents = inputs.drop_duplicates(DOCNO)

@@ -64,7 +64,7 @@ def scores_report(scores: Scores, style: str, *, topics: bool = False) -> str:
     if topics:
         caption = scores_caption(scores, topics=True)
         return format_table(per_query(scores, style), style, caption=caption, label="tab:topics")
-    parts = [_means(scores, style)]
+    parts = [_means_table(scores, style)]
     if style == "table":
         parts.append(footing(scores))
         if is_pooled(scores):
@@ -80,9 +80,9 @@ def scores_report(scores: Scores, style: str, *, topics: bool = False) -> str:
     return ("\n" if style == "table" else "\n\n").join(parts)
 
 
-def _means(scores: Scores, style: str) -> str:
+def _means_table(scores: Scores, style: str) -> str:
     if style == "latex" and scores.intervals["measure"].nunique() <= MAX_MEAN_COLUMNS:
-        return with_caption(_wide(scores), style, scores_caption(scores), "tab:scores")
+        return with_caption(_wide_latex_table(scores), style, scores_caption(scores), "tab:scores")
     ones = scores.intervals.drop_duplicates(_KEYS)
     best = set(ones.loc[best_rows(ones), _KEYS].itertuples(index=False, name=None))
     table = summary(scores, style)
@@ -94,7 +94,7 @@ def _means(scores: Scores, style: str) -> str:
     return format_table(table, style, caption=scores_caption(scores), label="tab:scores", bold=bold, drop=LAST)
 
 
-def _wide(scores: Scores) -> str:
+def _wide_latex_table(scores: Scores) -> str:
     ones = scores.intervals.drop_duplicates(_KEYS)
     texts = ones["value"].map(lambda value: latex.number(fixed_number(value)))
     cells = texts.where(~best_rows(ones), r"\textbf{" + texts + "}")

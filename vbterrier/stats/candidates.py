@@ -71,7 +71,7 @@ class CandidateArrays:
         rows = np.lexsort((entity.ranks(), topic)).astype(np.int64)
         prob, _ = intent_probabilities(frame["prob"], topics, topic, entity, name)
         violations, n_constraints = _violations(frame, topics, topic, name)
-        delta = _delta(frame, violations, name)
+        delta = _total_penalties(frame, violations, name)
         with np.errstate(divide="ignore"):
             log_base = np.log(prob[rows]) + (0.0 if delta is None else delta[rows])
         ids, parts = Ids(pa.array(topics, pa.large_string()), qid.integers), (_at(delta, rows), _at(violations, rows))
@@ -174,7 +174,7 @@ def _violations(frame: pd.DataFrame, topics: list[str], topic: Ints, name: str) 
     return padded, most
 
 
-def _delta(frame: pd.DataFrame, violations: Floats | None, name: str) -> Floats | None:
+def _total_penalties(frame: pd.DataFrame, violations: Floats | None, name: str) -> Floats | None:
     total = None if violations is None else violations.sum(axis=1)
     if "delta" not in frame.columns:
         return total

@@ -148,7 +148,7 @@ def pareto_frontier(
     columns = {"name": high.index.to_numpy(), maximised: up, minimised: down}
     return Frontier(
         pd.DataFrame({**columns, "n_qids": n_qids, "on_frontier": on_frontier}),
-        _correlation(up, down, level, n_resamples, seed),
+        _correlation_row(up, down, level, n_resamples, seed),
         pd.DataFrame(shares, columns=["above", "below", "n_runs", "n_inside", "share", "low", "high", "level"]),
         frame.loc[frame["measure"].isin([maximised, minimised]), ["name", "qid", "measure", "value"]],
         maximised,
@@ -199,7 +199,7 @@ def pearson_interval(r: float, n: int, level: float = 0.95) -> tuple[float, floa
     return float(np.tanh(z - half_width)), float(np.tanh(z + half_width))
 
 
-def _correlation(up: Floats, down: Floats, level: float, n_resamples: int, seed: int) -> pd.DataFrame:
+def _correlation_row(up: Floats, down: Floats, level: float, n_resamples: int, seed: int) -> pd.DataFrame:
     n = len(up)
     r = float(_pearson(up[None], down[None])[0])
     if n < _MIN_RUNS or np.isnan(r):

@@ -142,7 +142,7 @@ class TopicStatistics(Shown):
         for start in range(0, len(keys), _BLOCK_COLUMNS):
             chosen = keys[start : start + _BLOCK_COLUMNS]
             columns = [self._columns[key] for key in chosen]
-            means, limits = self._limits(columns, [measure for _, measure in chosen], tail_probabilities(level))
+            means, limits = self._poisson_limits(columns, [measure for _, measure in chosen], tail_probabilities(level))
             numbers = zip(chosen, columns, means.tolist(), limits.T.tolist(), strict=True)
             for key, column, mean, (low, high) in numbers:
                 is_bounded = column.minimum == column.maximum and math.isfinite(low)
@@ -153,7 +153,7 @@ class TopicStatistics(Shown):
         return pd.DataFrame(rows, columns=list(COLUMNS))
 
     @staticmethod
-    def _limits(columns: list[_Column], measures: list[str], tails: Floats) -> tuple[Floats, Floats]:
+    def _poisson_limits(columns: list[_Column], measures: list[str], tails: Floats) -> tuple[Floats, Floats]:
         weights = np.stack([column.weights for column in columns], axis=1)
         means = weighted_means(weights, np.stack([column.sums for column in columns], axis=2))
         limits = poisson_limits(means, tails)

@@ -221,9 +221,9 @@ class _Documents:
         self.ends = np.searchsorted(topic, [*self.topics, len(distributions[0])])
         # Variance of the sum over topics from errors of the model that topics share, of each score.
         self.shared: Floats = np.zeros(self.n_scores)
-        self.residuals = self._residuals(document)
+        self.residuals = self._residual_variances(document)
 
-    def _residuals(self, document: Ints) -> list[ResidualVariance]:
+    def _residual_variances(self, document: Ints) -> list[ResidualVariance]:
         sizes = np.diff(self.ends).astype(np.float64)
         if (sizes**2).sum() > MAX_COVARIANCE_CELLS:
             raise ParameterError(

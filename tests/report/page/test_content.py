@@ -76,7 +76,7 @@ def test_pairs_are_marked_as_significant_by_their_corrected_p_value_and_drawn_on
     values = {"a": rng.random(12) / 10, "b": rng.random(12) / 10, "c": 0.6 + rng.random(12) / 10}
     rows = [(name, f"q{topic}", "AP", value) for name, scores in values.items() for topic, value in enumerate(scores)]
     comparison = vbterrier.compare(pd.DataFrame(rows, columns=["name", "qid", "measure", "value"]))
-    made = content._pairs(comparison, "AP", 100)
+    made = content._pairs_table(comparison, "AP", 100)
     shown = made.rows
     # The axis above the bars has a number at the dotted line.
     assert re.findall(r'<text x="([\d.]+)"[^>]*>0<', made.columns[1]) == re.findall(

@@ -9,7 +9,7 @@ from vbterrier import compare
 from vbterrier.errors import DegenerateWarning, InputError
 from vbterrier.intents.coverage import Ties
 from vbterrier.report.page.evaluated import ReportContent
-from vbterrier.report.page.verdict import _disagreements, _tagging, agreement, influential_topics, too_few
+from vbterrier.report.page.verdict import _disagreements, _tagging_caveats, agreement, influential_topics, too_few
 from vbterrier.settings import Data, Inference
 
 # Half of the documents of a run are unjudged.
@@ -370,7 +370,7 @@ def test_a_difference_of_a_few_topics_is_serious_if_it_is_significant(written):
 )
 def test_caveats_name_the_systems_with_the_fewest_and_the_most_tags(shares, oracle, message, serious):
     covered = {name: SimpleNamespace(tagged=share, oracle=oracle, ties=Ties()) for name, share in shares.items()}
-    (caveat,) = _tagging(SimpleNamespace(covered=covered, cutoff=5))
+    (caveat,) = _tagging_caveats(SimpleNamespace(covered=covered, cutoff=5))
     assert caveat.text.startswith(message)
     assert ("an expected success of 0.750." in caveat.text) == np.isfinite(oracle)
     assert caveat.serious == serious
@@ -402,6 +402,6 @@ GUESSES = "of the tags are decided by a tie and are guesses"
 )
 def test_tags_by_tie_are_no_full_tagging(ties, message, serious):
     covered = {name: SimpleNamespace(tagged=1.0, oracle=np.nan, ties=each) for name, each in ties.items()}
-    (caveat,) = _tagging(SimpleNamespace(covered=covered, cutoff=5))
+    (caveat,) = _tagging_caveats(SimpleNamespace(covered=covered, cutoff=5))
     assert caveat.text == f"100.0% of the first 5 documents have a candidate as a tag. {message}".strip()
     assert caveat.serious == serious

@@ -53,7 +53,7 @@ def json_table(
     """
     value = _document(source, number, line)
     if value is None:
-        return *_lines(source, kind, hint), "json_lines"
+        return *_json_lines_frame(source, kind, hint), "json_lines"
     if isinstance(value, dict) and any(name in value for name in _RANK_EVAL) and kind.is_pairs:
         frame, form = _rank_eval(source, value, kind), "rank_eval"
     else:
@@ -132,7 +132,7 @@ def parse_object(source: Source, number: int, line: bytes) -> dict[str, Any]:
     return value
 
 
-def _lines(source: Source, kind: FileKind, hint: str) -> tuple[pd.DataFrame, int]:
+def _json_lines_frame(source: Source, kind: FileKind, hint: str) -> tuple[pd.DataFrame, int]:
     rows, numbers, members = [], [], dict[str, None]()
     renamed: dict[tuple[str, ...], list[str]] = {}
     for number, line in source.lines():
@@ -423,13 +423,13 @@ def parse_cbor(content: bytes) -> Any:
     >>> parse_cbor(bytes.fromhex("a1627131a162643102"))
     {'q1': {'d1': 2}}
     """
-    value, stop = _cbor(content, 0)
+    value, stop = _cbor_item(content, 0)
     if stop != len(content):
         raise ValueError(f"{len(content) - stop} bytes follow the object")
     return value
 
 
-def _cbor(content: bytes, start: int) -> tuple[Any, int]:
+def _cbor_item(content: bytes, start: int) -> tuple[Any, int]:
     major, about = content[start] >> 5, content[start] & 31
     start += 1
     floats = {25: ">e", 26: ">f", 27: ">d"}
@@ -449,7 +449,7 @@ def _cbor(content: bytes, start: int) -> tuple[Any, int]:
         return text.decode() if major == 3 else text, start + number  # noqa: PLR2004 - text
     values = []
     for _ in range(number * (major - 3)):
-        value, start = _cbor(content, start)
+        value, start = _cbor_item(content, start)
         values.append(value)
     if major == 4:  # noqa: PLR2004 - a list
         return values, start

@@ -169,7 +169,7 @@ def _with_types(path: Path, kind: FileKind, frame: pd.DataFrame) -> pd.DataFrame
     return frame.assign(**columns, **counts) if columns or counts else frame
 
 
-def _parquet(opened: _Opened, _: Any) -> Loaded:
+def _load_parquet(opened: _Opened, _: Any) -> Loaded:
     source, kind = opened.source, opened.kind
     selection, columns = None, parquet_columns(source)
     # A file that lacks columns is refused with the names of all that it has.
@@ -280,7 +280,7 @@ def _twice_packed(opened: _Opened, _: Any) -> Loaded:
 
 # The formats, of which the first that recognises a file reads it.
 FORMATS = (
-    FileFormat("Parquet", lambda opened: opened.source.is_parquet or None, _parquet),
+    FileFormat("Parquet", lambda opened: opened.source.is_parquet or None, _load_parquet),
     FileFormat("a spreadsheet", lambda opened: opened.source.is_workbook or None, _spreadsheet),
     FileFormat("ranx's object", lambda opened: _is_twice_packed(opened.source) or None, _twice_packed),
     FileFormat("linked mentions", _link_layout, _link_rows),

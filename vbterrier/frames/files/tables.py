@@ -100,7 +100,7 @@ def text_table(source: Source, layout: Layout) -> tuple[Any, int]:
     as_text = dict.fromkeys((*layout.whole, layout.unrated, *(["label"] if layout.level else [])), TEXT)
     types = {"rank": pa.int64(), **({"label": TEXT} if "label" in as_text else {})}
     with suppress(pa.ArrowInvalid, UntidyError, MisfitError), source.stream(refused) as stream:
-        return _rated_rows(_parse(stream, layout, layout.separator, types), layout, source.path)
+        return _rated_rows(_parse_text(stream, layout, layout.separator, types), layout, source.path)
     text = source.text()
     if b"\0" not in text and not (is_quoted and _is_misquoted(text, layout.separator)):
         separator = " " if layout.blanks else layout.separator
@@ -115,7 +115,7 @@ def text_table(source: Source, layout: Layout) -> tuple[Any, int]:
         # Arrow recognises a header only if a line end follows.
         tidy = pa.BufferReader(text + b"\n")
         with suppress(pa.ArrowInvalid, MisfitError):
-            table = _parse(tidy, layout, separator, as_text, block_size=_MAX_LINE_BYTES)
+            table = _parse_text(tidy, layout, separator, as_text, block_size=_MAX_LINE_BYTES)
             if is_quoted:
                 _check_lines(table, layout)
             return _rated_rows(table, layout, source.path)
@@ -172,7 +172,9 @@ def _empty(layout: Layout) -> Any:
     return pa.table({name: pa.array([], kinds.get(name, TEXT)) for name in layout.names if name != "Q0"})
 
 
-def _parse(stream: Any, layout: Layout, separator: str, types: dict[str, Any], block_size: int = _TEXT_BLOCK) -> Any:
+def _parse_text(
+    stream: Any, layout: Layout, separator: str, types: dict[str, Any], block_size: int = _TEXT_BLOCK
+) -> Any:
     columns = dict.fromkeys(layout.names, TEXT)
     columns |= {name: types.get(name, pa.float64()) for name in layout.numeric}
     # A constant, of which no row needs text.

@@ -477,11 +477,11 @@ def _records(
     if separator.encode() not in first[1]:
         separator = "\t"
     if columns is None:
-        columns = _cells(path, *first, separator)
+        columns = _row_cells(path, *first, separator)
     else:
         lines = chain([first], lines)
     columns = _columns(path, columns)
-    cells = ((number, _cells(path, number, line, separator)) for number, line in lines)
+    cells = ((number, _row_cells(path, number, line, separator)) for number, line in lines)
     separated = _SEPARATORS[separator]
     return _records_of_rows(path, columns, cells, separated)
 
@@ -513,7 +513,7 @@ def _columns(path: Path, header: Sequence[str]) -> list[str]:
     return columns
 
 
-def _cells(path: Path, number: int, line: bytes, separator: str) -> list[str]:
+def _row_cells(path: Path, number: int, line: bytes, separator: str) -> list[str]:
     try:
         text = line.decode()
     except UnicodeDecodeError as error:

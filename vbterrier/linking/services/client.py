@@ -260,7 +260,7 @@ class Client(ABC):
             missing = [text for text in distinct if self._key(text) not in self._answers]
             counts = len(distinct), len(distinct) - len(missing), len(missing)
             _LOG.info("%s: %d texts, %d cached answers, %d to request", self.format.service, *counts)
-            self._ask(missing, texts)
+            self._request_answers(missing, texts)
         answers = (json.loads(self._answers[self._key(text)]) if text.strip() else None for text in texts)
         return self.format.links(answers, texts, warned=self._issued_warnings)
 
@@ -301,7 +301,7 @@ class Client(ABC):
         parts = [type(self).__name__, self.endpoint, asdict(self._request(text))]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
-    def _ask(self, missing: list[str], texts: list[str]) -> None:
+    def _request_answers(self, missing: list[str], texts: list[str]) -> None:
         progress = bar(missing, self.format.service, shown=len(missing) > _MIN_PROGRESS_TEXTS, unit="text")
         for n_done, text in enumerate(progress):
             if self._key(text) in self._answers:

@@ -283,7 +283,7 @@ class Format(ABC):
             other_unit += [place] * reading.other_unit
         if texts is not None and place + 1 != len(texts):
             raise InputError(f"{self.service}: {place + 1} answers to {len(texts)} texts; wanted one each, in order")
-        self._warn(unlinked, other_unit, set() if warned is None else warned)
+        self._warn_of_mentions(unlinked, other_unit, set() if warned is None else warned)
         return Links(links_frame(rows), self.id_space, self.scale)
 
     def read_answer(self, answer: Any, text: str | None = None, name: str = "answer") -> Reading:
@@ -322,7 +322,7 @@ class Format(ABC):
         both = zip(candidates, spans, strict=True)
         return [placed or candidate._replace(start=-1, end=-1) for candidate, placed in both], other_unit
 
-    def _warn(self, unlinked: list[Node], other_unit: list[int], warned: set[str]) -> None:
+    def _warn_of_mentions(self, unlinked: list[Node], other_unit: list[int], warned: set[str]) -> None:
         if unlinked and "unlinked" not in warned:
             warned.add("unlinked")
             warn(

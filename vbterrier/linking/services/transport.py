@@ -213,7 +213,7 @@ class Transport:
             with session.request(request.method, self.endpoint, **options) as response:
                 return self._read_response(response, ends)
         except (requests.RequestException, urllib3.exceptions.HTTPError, OSError, ValueError) as error:
-            return self._explain(error)
+            return self._connection_failure(error)
 
     def _read_response(self, response: Any, ends: float) -> bytes | Failure:
         status = response.status_code
@@ -265,7 +265,7 @@ class Transport:
             return Failure("sent a truncated gzip stream", temporary=True, status=status)
         return b"".join(chunks)
 
-    def _explain(self, error: Exception) -> Failure:
+    def _connection_failure(self, error: Exception) -> Failure:
         import requests
         import urllib3
 

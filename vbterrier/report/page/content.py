@@ -94,10 +94,12 @@ def pairs(numbers: ReportNumbers) -> list[Table]:
     """A table for each measure by which systems are compared; of many pairs, those of the best system are shown."""
     if numbers.comparison is None:
         return []
-    return [_pairs(numbers.comparison, measure, MOST_REST // len(numbers.compared)) for measure in numbers.compared]
+    return [
+        _pairs_table(numbers.comparison, measure, MOST_REST // len(numbers.compared)) for measure in numbers.compared
+    ]
 
 
-def _pairs(comparison: Comparison, measure: str, most: int) -> Table:
+def _pairs_table(comparison: Comparison, measure: str, most: int) -> Table:
     of_measure = comparison.pairs["measure"] == measure
     frame = comparison.pairs[of_measure].assign(significant=comparison.significant()[of_measure])
     # Intervals without a limit cannot be drawn.

@@ -112,11 +112,11 @@ def _disagreements(result: Comparison, measures: Iterable[str]) -> list[str]:
         bare = measure[1:].casefold()
         plain = next((other for other in measures if other.casefold() == bare), None)
         if plain is not None and isinstance(measure_from_name(measure), UnjudgedMeasure):
-            texts += _disagreement(result, measure, plain)
+            texts += _disagreement_sentences(result, measure, plain)
     return texts
 
 
-def _disagreement(result: Comparison, bootstrapped: str, plain: str) -> list[str]:
+def _disagreement_sentences(result: Comparison, bootstrapped: str, plain: str) -> list[str]:
     wide = result.pairs.assign(significant=result.significant())
     # The order within a pair depends on the measure, so the sign of a difference is the better system's name.
     signs: dict[str, dict[frozenset[str], str | None]] = {bootstrapped: {}, plain: {}}
@@ -159,7 +159,7 @@ _MAX_NAMED = 5
 
 def caveats(numbers: ReportNumbers) -> list[Caveat]:
     """All caveats of a verdict: the meaning of measures of unjudged documents, then serious ones, then the others."""
-    parts = (_missing, _unjudged_caveats, _tagging, _reach, _influential, _ties, _powerless)
+    parts = (_missing, _unjudged_caveats, _tagging_caveats, _reach, _influential, _ties, _powerless)
     families = [_families(numbers)] if numbers.distributions else []
     notes = [Caveat("Judgments", f"{note.text[0].upper()}{note.text[1:]}.", note.serious) for note in numbers.notes]
     return families + sorted(
@@ -236,7 +236,7 @@ def _unjudged_caveats(numbers: ReportNumbers) -> Iterator[Caveat]:
         yield Caveat("Topics without judgments", text, serious=True)
 
 
-def _tagging(numbers: ReportNumbers) -> Iterator[Caveat]:
+def _tagging_caveats(numbers: ReportNumbers) -> Iterator[Caveat]:
     tagged = {name: covered.tagged for name, covered in numbers.covered.items() if not np.isnan(covered.tagged)}
     if not tagged:
         return
