@@ -201,18 +201,21 @@ class Run:
         """
         if "rank" not in self.frame.columns:
             return []
-        starts, stops, rows, score = self._descending
+        is_sorted = self._is_descending or "_descending" in vars(self)
+        starts, stops, rows, score = self._descending if is_sorted else self._grouped_lists
         order = np.arange(len(self)) if rows is None else rows
         starts, stops = starts[starts < stops], stops[starts < stops]
-        # Only topics with a smaller rank at the lowest score than at the highest are looked at, as a rule none.
-        inverse = np.greater(*self._file_ranks(order[np.stack([starts, stops - 1])].ravel()).reshape(2, -1))
-        suspects = np.flatnonzero(inverse & (score[starts] != score[stops - 1]))
+        # Rows in another order are not sorted for this check: as a rule, no topic is compared as a whole.
+        highest, lowest = (starts, stops - 1) if is_sorted else rankings.extreme_places(score, starts, stops)
+        # Only topics with a smaller rank at the lowest score than at the highest are looked at.
+        inverse = np.greater(*self._file_ranks(order[np.stack([highest, lowest])].ravel()).reshape(2, -1))
+        suspects = np.flatnonzero(inverse & (score[highest] != score[lowest]))
         if not len(suspects):
             return []
         owner, places = rankings.spans(starts[suspects], stops[suspects])
         among = order[places]
         rank = self._file_ranks(among)
-        by_rank = np.lexsort((rank, owner))
+        by_rank = np.lexsort((-self._single[among], rank, owner))
         among, rank = among[by_rank], rank[by_rank]
         falls = (self.score[among[1:]] < self.score[among[:-1]]) & (rank[1:] > rank[:-1])
         agreeing = owner[1:][falls & (owner[1:] == owner[:-1])]
@@ -257,6 +260,8 @@ class Run:
     def _read_columns(self, frame: pd.DataFrame) -> None:
         require(frame, ("qid", "docno", "score"), self.name)
         self._tops: dict[int, Top] = {}
+        # The greatest depth whose rows were sorted, and these rows, which contain those of smaller depths.
+        self._best: tuple[int, _Lists] | None = None
         self.frame = frame
         # Only distinct topic ids are kept: reading a chunked column copies it.
         self._blocks = distinct_blocks(frame["qid"], f"{self.name} column 'qid'")
@@ -270,7 +275,7 @@ class Run:
 
     def __getstate__(self) -> dict[str, Any]:
         # Processes compute cached values from the rows, which are sent once.
-        state, cached = {**vars(self), "_tops": {}}, _cached_names()
+        state, cached = {**vars(self), "_tops": {}, "_best": None}, _cached_names()
         return {name: value for name, value in state.items() if name not in cached}
 
     def __len__(self) -> int:
@@ -347,7 +352,9 @@ class Run:
         """Rows by topic and descending score, at least the first ``depth`` of each topic and those that tie there."""
         if self._is_descending or "_descending" in vars(self) or depth * _MIN_LENGTH_RATIO >= self.longest:
             return self._descending
-        return self._grouped_lists.leading(depth).descending()
+        if self._best is None or self._best[0] < depth:
+            self._best = depth, self._grouped_lists.leading(depth).descending()
+        return self._best[1]
 
     def ordered_rows(self, cutoff: int | None = None) -> tuple[Ints, Ints, Ints]:
         """Return rows by topic, up to ``cutoff`` in trec_eval's order, and the start and size of each topic."""

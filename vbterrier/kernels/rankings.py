@@ -95,6 +95,19 @@ def kth_largest(score: NDArray[np.float32], starts: Ints, stops: Ints, k: int) -
     return np.where(sizes >= k, table[:, longest - k], np.float32(-np.inf))
 
 
+def extreme_places(score: NDArray[np.float32], starts: Ints, stops: Ints) -> tuple[Ints, Ints]:
+    """The place of the first highest and of the last lowest score of each group, each of shape (n_groups,).
+
+    Groups are contiguous and not empty. These are the ends of each group in :func:`descending`.
+    """
+    sizes = stops - starts
+    highest, lowest = (
+        np.flatnonzero(score == np.repeat(extreme.reduceat(score, starts), sizes))
+        for extreme in (np.maximum, np.minimum)
+    )
+    return highest[np.searchsorted(highest, starts)], lowest[np.searchsorted(lowest, stops) - 1]
+
+
 def descending(score: NDArray[np.float32], starts: Ints, stops: Ints) -> Ints:
     """The positions of each group by descending score, equal scores in order, shape (n,); groups are contiguous.
 
