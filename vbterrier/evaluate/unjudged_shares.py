@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from vbterrier.measures.target import EvaluationTarget
 
 # The caveat is serious above this share of unjudged documents, and this difference between systems.
-UNJUDGED, SERIOUS_SHARE_DIFFERENCE = 0.2, 0.1
+SERIOUS_UNJUDGED_SHARE, SERIOUS_SHARE_DIFFERENCE = 0.2, 0.1
 # The measures of complete judgments that measures of the E family estimate.
 ESTIMATED = {name: f"E{name.upper()}" for name in ("nDCG", "RBP", "P", "AP", "ERR")}
 # The cutoff of the shares for measures without one.
-_CUTOFF = 10
+DEFAULT_CUTOFF = 10
 
 
 def share_range(shares: Mapping[str, float]) -> tuple[str, str, str]:
@@ -49,12 +49,12 @@ def unjudged_caveats(
     if not plain or not runs or not {"docno", "label"} <= target.columns or is_diversity(target):
         return ()
     cutoffs = [cutoff for measure in plain if (cutoff := measure.params.get("cutoff")) is not None]
-    depth = max(cutoffs, default=_CUTOFF)
+    depth = max(cutoffs, default=DEFAULT_CUTOFF)
     judgments = target.judgments()
     shares = {name: float(judgments.unjudged_share(run, depth).mean()) for name, run in runs.items()}
     low, high, span = share_range(shares)
     apart = shares[high] - shares[low] > SERIOUS_SHARE_DIFFERENCE
-    if not apart and shares[high] <= UNJUDGED:
+    if not apart and shares[high] <= SERIOUS_UNJUDGED_SHARE:
         return ()
     names = list(dict.fromkeys(map(str, plain)))
     text = f"{span} of the first {count_range_text(depth, 'document')} are unjudged, and {name_list(names)} "

@@ -369,7 +369,7 @@ _FIRST_ROWS, _SAMPLED_IDS = 10_000, 100
 # The documents of a topic, the topics, and the share of judged documents below which ids are of different spaces.
 CHECKED_RANKS, _MIN_TOPICS, _MIN_JUDGED_SHARE = 10, 5, 0.01
 # The share of topics without documents from which on a run may be incomplete.
-_MANY_MISSING = 0.1
+MAX_MISSING_SHARE = 0.1
 # Topics whose documents are looked up at first, and those with examples.
 _SOME_TOPICS, _EXAMPLE_TOPICS = 16, 20
 
@@ -408,7 +408,7 @@ def warn_of_id_mismatch(
 
 def missing_text(name: str, n_missing: int, n_topics: int) -> str:
     """Description of a run without documents for a tenth of five or more topics; empty for other and empty runs."""
-    if n_topics < _MIN_TOPICS or not _MANY_MISSING <= n_missing / n_topics < 1:
+    if n_topics < _MIN_TOPICS or not MAX_MISSING_SHARE <= n_missing / n_topics < 1:
         return ""
     return (
         f"{name}: no documents for {n_missing:,} of {n_topics:,} topics, which score as empty rankings: it may be "

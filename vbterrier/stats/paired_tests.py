@@ -33,7 +33,7 @@ RESAMPLED_TESTS = ("randomisation", "bootstrap")
 # Statistics of resamples held in memory at a time.
 _BATCH = 4_000_000
 # A standard deviation needs at least two topics.
-_MIN_TOPICS = 2
+MIN_TOPICS = 2
 # Up to this number of topics, tied signed ranks are tested by all sign flips, as in SciPy.
 _MAX_EXACT_TIES = 13
 # The weight of the median variance of all pairs, in topics: variances of few topics are moderated most.
@@ -59,7 +59,7 @@ def paired_p(
 
     Returns 1 if no topic differs, and for a single topic. If all topics differ by the same amount, see :func:`t_test`.
     """
-    if len(differences) < _MIN_TOPICS:
+    if len(differences) < MIN_TOPICS:
         return np.ones(differences.shape[1])
     if test in RESAMPLED_TESTS:
         return max_t(differences, test, n_resamples=n_resamples, seed=seed, ratios=ratios)[0]
@@ -159,7 +159,7 @@ def max_t(
     ``|t|`` among the pairs whose observed ``|t|`` is not larger. It controls the family-wise error rate if the joint
     null distribution of the true hypotheses is the resampled one. Time is ``n_resamples · n · k``, in matrix products.
     """
-    if len(differences) < _MIN_TOPICS:
+    if len(differences) < MIN_TOPICS:
         return np.ones(differences.shape[1]), np.ones(differences.shape[1])
     pairs = list(ratios) or [None] * differences.shape[1]
     order = np.argsort(null_distribution(differences, test, n_resamples, seed, pairs).observed, kind="stable")
@@ -294,7 +294,7 @@ def t_statistic(differences: Floats, against: float = 0.0) -> Floats:
     n = len(differences)
     distance, std = differences.mean(axis=0) - against, column_std(differences)
     distance = np.where(np.abs(distance) > ROUNDING * np.abs(differences).max(axis=0, initial=0.0), distance, 0.0)
-    flat = np.where(distance == 0, 0.0, np.copysign(np.inf, distance)) if n >= _MIN_TOPICS else distance * np.nan
+    flat = np.where(distance == 0, 0.0, np.copysign(np.inf, distance)) if n >= MIN_TOPICS else distance * np.nan
     return np.asarray(np.divide(distance * np.sqrt(n - 1), std, out=flat, where=std > 0))
 
 

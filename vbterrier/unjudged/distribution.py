@@ -45,7 +45,7 @@ MOST_ATOMS = 50_000_000
 # Quantiles that are computed together with a requested one.
 COMMON_LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 # The level of the intervals that notebooks display, and the largest number of topics for which they are computed.
-LEVEL = 0.9
+DISPLAY_LEVEL = 0.9
 _MAX_DISPLAYED_TOPICS = 250
 
 
@@ -98,7 +98,7 @@ class ScoreDistributions(Shown):
     def _panels(self) -> Iterator[Panel]:
         # Intervals need the whole distributions, which take long for many topics.
         if "distributions" in vars(self.of_complete) or len(self) <= _MAX_DISPLAYED_TOPICS:
-            frame = self.to_frame(LEVEL).assign(level=LEVEL)
+            frame = self.to_frame(DISPLAY_LEVEL).assign(level=DISPLAY_LEVEL)
             exact = frame["certificate"] == 0
             frame = frame.drop(columns="certificate") if exact.all() else frame
             yield Panel("Topics", frame.rename(columns={"method": "by"}), value="mean")

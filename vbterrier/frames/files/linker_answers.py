@@ -599,7 +599,7 @@ _TABLE = (
     "the columns docno and entity_id (qid and entity_id for answers)"
 )
 # Start, length, mention and title of a link of REL, and its number of members.
-_REL, _N_REL = (int, int, str, str), 7
+_REL, N_REL_MEMBERS = (int, int, str, str), 7
 
 
 def answers_reader(record: dict[str, Any], head: bytes) -> Answers | None:
@@ -637,7 +637,7 @@ def refuse_unnamed(source: Source, first: Any) -> None:
         raise FileError(source.path, message)
     if first and all(isinstance(each, dict) and {"text", "score"} <= set(each) for each in first):
         raise FileError(source.path, f"is an answer of GENRE without offsets; {_TABLE}")
-    is_rel = len(first) == _N_REL and all(isinstance(*pair) for pair in zip(first, _REL, strict=False))
+    is_rel = len(first) == N_REL_MEMBERS and all(isinstance(*pair) for pair in zip(first, _REL, strict=False))
     if is_rel or _triples([first]):
         linker = "REL" if is_rel else "GENRE or EntQA"
         message = f"is an answer of {linker} that does not name its document; save one object of answers by docno"

@@ -94,7 +94,7 @@ SELECT m.name FROM sqlite_master AS m JOIN pragma_table_xinfo(m.name) AS c
 WHERE m.sql LIKE 'CREATE TABLE %' AND c.hidden > 1
 LIMIT 1
 """
-SQLITE = b"SQLite format 3\x00"
+SQLITE_MAGIC = b"SQLite format 3\x00"
 # Offset and length of fields in the header of a SQLite file (sqlite.org/fileformat.html, section 1.3).
 _PAGE_SIZE, _N_PAGES, _USER_VERSION, _APPLICATION_ID = (16, 2), (28, 4), (60, 4), (68, 4)
 _HEADER = 100
@@ -246,7 +246,7 @@ def is_external(path: Path) -> bool:
 
 
 def _is_marked(header: bytes) -> bool:
-    return header.startswith(SQLITE) and _number(header, _APPLICATION_ID) == APPLICATION_ID
+    return header.startswith(SQLITE_MAGIC) and _number(header, _APPLICATION_ID) == APPLICATION_ID
 
 
 def reading_hint(path: Path) -> str:
@@ -259,7 +259,7 @@ def _require_knowledge_base(path: Path) -> None:
     """Check the header and the size of a file, whose cost does not depend on the size."""
     with Source.at(path, None).raw() as file:
         header, n_bytes = bytes(file.read(_HEADER)), file.size()
-    if not header.startswith(SQLITE):
+    if not header.startswith(SQLITE_MAGIC):
         what = "is empty" if not header else "is not a SQLite file"
         raise FileError(path, f"{what}; wanted a knowledge base: build one with build_kb, kb_from_file, kb_from_rel...")
     if not _is_marked(header):

@@ -16,7 +16,7 @@ from vbterrier.frames.files.source import BOM, Source
 from vbterrier.linking.kb.sqlite import (
     MAX_LETTERS,
     MAX_VALUE,
-    SQLITE,
+    SQLITE_MAGIC,
     STAGED,
     distrust,
     execute_statements,
@@ -61,7 +61,7 @@ def numbered_lines(
         while line := _read_line(path, file, number + 1):
             number += 1
             n_bytes += len(line)
-            if number == 1 and line.startswith(SQLITE):
+            if number == 1 and line.startswith(SQLITE_MAGIC):
                 tool = decompression_tool(path)
                 remedy = f"it is also compressed: decompress it first ({tool})" if tool else reading_hint(path)
                 raise FileError(path, f"is a SQLite file, wanted lines of text; {remedy}")

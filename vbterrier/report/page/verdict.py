@@ -8,7 +8,7 @@ import numpy as np
 
 from vbterrier.errors import printable
 from vbterrier.evaluate.intent_notes import GUESSES
-from vbterrier.evaluate.unjudged_shares import SERIOUS_SHARE_DIFFERENCE, UNJUDGED, share_range
+from vbterrier.evaluate.unjudged_shares import SERIOUS_SHARE_DIFFERENCE, SERIOUS_UNJUDGED_SHARE, share_range
 from vbterrier.evaluate.verdicts import (
     FLAG_MARK,
     NO_POWER,
@@ -226,7 +226,7 @@ def _unjudged_caveats(numbers: ReportNumbers) -> Iterator[Caveat]:
             f" The tests vary the topics and treat the expected {numbers.bootstrapped} as exact; "
             '"vbterrier rank --uncertainty both" also includes the uncertainty of unjudged documents.'
         )
-    yield Caveat("Unjudged documents", statement, apart or shares[high] > UNJUDGED)
+    yield Caveat("Unjudged documents", statement, apart or shares[high] > SERIOUS_UNJUDGED_SHARE)
     whole = {name: int((top.unjudged_share() == 1).sum()) for name, top in numbers.tops.items()}
     unjudged_topics = [f"{count_range_text(n, 'topic')} of {printable(name)}" for name, n in whole.items() if n]
     if unjudged_topics:
@@ -261,7 +261,7 @@ def _reach(numbers: ReportNumbers) -> Iterator[Caveat]:
         f"Of {pool['n_documents']:,} documents in the pool, {pool['share_unjudged']:.1%} are unjudged and treated as "
         f"non-relevant; {pool['share_without_entities']:.1%} mention no entity, so no entity run reaches them."
     )
-    serious = pool["share_unjudged"] > UNJUDGED or pool["share_without_entities"] > UNJUDGED
+    serious = pool["share_unjudged"] > SERIOUS_UNJUDGED_SHARE or pool["share_without_entities"] > SERIOUS_UNJUDGED_SHARE
     yield Caveat("The linked pool", text, serious)
 
 
@@ -306,7 +306,7 @@ def _ties(numbers: ReportNumbers) -> Iterator[Caveat]:
             f"Scores of the first {numbers.cutoff} documents are tied in {shares}. Ties are broken by docno, as "
             "trec_eval does; another order would give other values."
         )
-        yield Caveat("Tied scores", text, max(tied.values()) > UNJUDGED)
+        yield Caveat("Tied scores", text, max(tied.values()) > SERIOUS_UNJUDGED_SHARE)
 
 
 def _powerless(numbers: ReportNumbers) -> Iterator[Caveat]:
