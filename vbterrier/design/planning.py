@@ -33,6 +33,7 @@ from vbterrier.kernels.mean_limits import (
     smallest_number,
 )
 from vbterrier.kernels.resample import stream
+from vbterrier.kernels.tolerances import WHOLE_ROUNDING
 from vbterrier.remedies import sampling_by_traffic
 from vbterrier.settings import Data, Inference, Options, with_defaults
 
@@ -603,4 +604,4 @@ def _crossing(sizes: Sequence[int], powers: Floats, target: float, least: int) -
     low, high = rising[above - 1], rising[above]
     root = roots[above - 1] + (target - low) / (high - low) * (roots[above] - roots[above - 1])
     # Rounding must not exceed the next size, and no test is significant with fewer than the least number.
-    return max(min(int(np.ceil(root**2 - 1e-9)), sizes[above]), least)
+    return max(min(int(np.ceil(root**2 - WHOLE_ROUNDING)), sizes[above]), least)

@@ -36,6 +36,7 @@ from vbterrier.intents.taggers import NIL
 from vbterrier.kernels.candidates import normalise_weights
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.resample import stream
+from vbterrier.kernels.tolerances import WHOLE_ROUNDING
 from vbterrier.log import tracked_items
 from vbterrier.measures.artifact import IntentSet, intents_digest
 from vbterrier.stats.kappa import COLUMNS, judge_agreement, krippendorff_alpha
@@ -273,7 +274,8 @@ class Annotations(Shown):
         choice("probs", probs, ("votes", "candidates"))
         if nil and probs == "candidates":
             raise ParameterError("nil=True: candidates have no probability of NIL; use probs='votes'")
-        kept = self.votes[(self.votes["votes"] >= min_votes - 1e-9) & ((self.votes["entity_id"] != NIL) | nil)]
+        enough = self.votes["votes"] >= min_votes - WHOLE_ROUNDING
+        kept = self.votes[enough & ((self.votes["entity_id"] != NIL) | nil)]
         without = sorted(set(self.task.topics["qid"]).difference(kept["qid"]))
         if not len(kept):
             raise InputError(f"labels: no entity has the votes of {min_votes:g} of the annotators")

@@ -19,6 +19,7 @@ from vbterrier.frames.notebook import count_text
 from vbterrier.frames.queries import sampled_queries
 from vbterrier.frames.systems import ONE
 from vbterrier.kernels.mean_limits import LEAST_CLUSTERS, LEAST_DF, Covariate, SampledQueries
+from vbterrier.kernels.tolerances import ROUNDING
 from vbterrier.measures.target import Scoring, warn_of_few_non_relevant
 from vbterrier.measures.text import measures_from
 from vbterrier.measures.unjudged import UnjudgedMeasure, estimand, evidence_models
@@ -58,7 +59,6 @@ COVARIATES = ("labels", "earlier")
 QUERIES, RATINGS, TOO_CLOSE = "more queries", "ratings", "too close"
 # Draws of the scores of unjudged documents; sequences are slow.
 _N_DRAWS, _FEW_DRAWS = 1000, 50
-_ROUNDING = 1e-12
 # The cutoff for unjudged documents, for measures without one.
 _CUTOFF = 10
 # Ratings are asked for if they decide with at least this probability; the share of predictions of a stated reach.
@@ -249,7 +249,7 @@ class ReleaseScores:
         draws = self._draws(self._joint, systems, places)
         means = sample.mean(draws)
         # Equal draws differ by rounding errors.
-        if np.ptp(means) <= _ROUNDING:
+        if np.ptp(means) <= ROUNDING:
             return exact
         from scipy import special
 
@@ -505,7 +505,7 @@ def _instead(row: Mapping[Any, Any], pair: SampledPair) -> str:
     criteria = pair.criteria
     if criteria.sequential or (criteria.counts_losses and not row["losses_high"] <= criteria.max_share):
         return ""
-    margin = max(math.ceil(-row["low"] * 1e4 + _ROUNDING) / 1e4, 0.0)
+    margin = max(math.ceil(-row["low"] * 1e4 + ROUNDING) / 1e4, 0.0)
     text = f"; these queries pass with a margin above {margin:g}" if row["low"] <= -criteria.margin else ""
     worst = pair.passing_worst_loss() if criteria.guarantee != ANY else np.nan
     # A worst loss below that of large losses would leave losses without any limit.

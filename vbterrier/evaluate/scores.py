@@ -41,6 +41,7 @@ from vbterrier.frames.results import Shown, of_means, systems_line
 from vbterrier.frames.score_table import ScoreTable, linearised_on
 from vbterrier.frames.values import KEY
 from vbterrier.kernels import linking
+from vbterrier.kernels.tolerances import WHOLE_ROUNDING
 from vbterrier.log import tracked_items
 from vbterrier.measures.bounds import Unjudged
 from vbterrier.measures.external import aggregate_values, is_mean
@@ -223,7 +224,7 @@ class Scores(Shown):
         chosen = means.columns[0] if measure is None else str(measures_from(measure)[0])
         choice("measure", chosen, tuple(means.columns))
         order = means[chosen].sort_values(ascending=False, kind="stable")
-        return [str(name) for name in order.index[: max(math.ceil(share * len(order) - 1e-9), 1)]]
+        return [str(name) for name in order.index[: max(math.ceil(share * len(order) - WHOLE_ROUNDING), 1)]]
 
 
 @with_defaults

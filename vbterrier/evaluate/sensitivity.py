@@ -19,6 +19,7 @@ from vbterrier.intents.coverage import Intents, Tags, cover
 from vbterrier.intents.taggers import NIL
 from vbterrier.kernels.candidates import logarithm, peaks, proportional, softmax, truncation_mask, with_fixed_masses
 from vbterrier.kernels.floats import with_usual_errors
+from vbterrier.kernels.tolerances import COMPARED_DECIMALS
 from vbterrier.kernels.vb import per_topic
 from vbterrier.measures.intents import IntentMeasure
 from vbterrier.measures.target import deepest, require_one_tagger
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 # Settings other than the reference: T = 1, weight 1, no truncation.
 TEMPERATURES, WEIGHTS = (0.25, 0.5, 2.0, 4.0), (0.0, 0.5, 2.0, 4.0)
 THRESHOLDS, SIZES, MASSES = (0.01, 0.05, 0.1, 0.2), (1, 2, 3, 5), (0.5, 0.8, 0.9, 0.95)
-_DECIMALS = 9
 
 
 @with_usual_errors
@@ -134,7 +134,7 @@ def intent_sensitivity(
     prob = np.stack([base, *(base if same else _under(arrays, name, setting) for name, setting, same in grid)])
     values = replicate(frame, matches, [_Distributions(prob)], statistics, n_replicas=len(prob)).values
     distance = per_topic(np.abs(prob - prob[0]), arrays.topic, len(arrays.topics))
-    means = np.round(values.mean(axis=3), _DECIMALS)
+    means = np.round(values.mean(axis=3), COMPARED_DECIMALS)
     one, other_one = np.triu_indices(len(runs), 1)
     order = np.sign(means[one] - means[other_one])
     n_swaps = (order != order[:, :, :1]).sum(axis=0)

@@ -9,6 +9,7 @@ from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from vbterrier.errors import printable
+from vbterrier.kernels.tolerances import WHOLE_ROUNDING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,7 +20,6 @@ _NAME, _MIN_AXIS_LENGTH, _MAX_AXIS_LENGTH = 28, 24, 60
 _AXIS, _ROW, _LINE = 300, 24, 15
 # Units that a character, or a character of SVG's text, is wide.
 _CHARACTER = 7.2
-_ROUNDING = 1e-9
 # An interval that reaches farther from its value, in multiples of the median distance, would squeeze the others.
 _FARTHEST = 4.0
 # Signs of dotted lines, which the legend below explains.
@@ -202,13 +202,13 @@ def ticks(low: float, high: float, n: int = 5) -> list[float]:
     rough = (high - low) / n
     unit = 10.0 ** math.floor(math.log10(rough))
     step = unit * next(factor for factor in (1, 2, 5, 10) if factor * unit >= rough * 0.999)
-    first, last = math.ceil(low / step - _ROUNDING), math.floor(high / step + _ROUNDING)
+    first, last = math.ceil(low / step - WHOLE_ROUNDING), math.floor(high / step + WHOLE_ROUNDING)
     return [round(step * place, 10) + 0.0 for place in range(first, last + 1)]
 
 
 def decimals(numbers: list[float]) -> int:
     """Return the fewest decimals with which some numbers are exact, at most 6."""
-    return next((n for n in range(6) if all(abs(round(one, n) - one) < _ROUNDING for one in numbers)), 6)
+    return next((n for n in range(6) if all(abs(round(one, n) - one) < WHOLE_ROUNDING for one in numbers)), 6)
 
 
 def _short_name(name: str) -> str:

@@ -14,6 +14,7 @@ from vbterrier.frames.contracts import pandas_frame
 from vbterrier.frames.ranges import is_linearised, is_ratio_of_means
 from vbterrier.frames.values import KEY, values_frame
 from vbterrier.kernels import linking
+from vbterrier.kernels.tolerances import SUM_DECIMALS
 from vbterrier.remedies import COMMON_TOPICS
 
 if TYPE_CHECKING:
@@ -21,10 +22,6 @@ if TYPE_CHECKING:
 
     from vbterrier.annotations import Floats, Ints
     from vbterrier.kernels.mean_limits import SampledQueries
-
-
-# Means are summed in an order that may differ between systems.
-_PLACES = 12
 
 
 # The parameter of LinkingR whose values are the answers.
@@ -200,7 +197,7 @@ class ScoreTable:
 
 def by_mean(view: View) -> View:
     """The view with the system with the highest mean first."""
-    means = view.values.mean(axis=0).round(_PLACES)
+    means = view.values.mean(axis=0).round(SUM_DECIMALS)
     order = sorted(range(len(view.names)), key=lambda at: (-means[at], view.names[at]))
     answers = None if view.answers is None else np.take(view.answers, order, axis=1)
     names, values = [view.names[at] for at in order], np.take(view.values, order, axis=1)

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 # Temperatures are searched between these multiples of the score ranges of queries.
 _MAX_TEMPERATURE_RATIO = 1e3
 # Losses that differ by less are equal.
-_FLAT = 1e-9
+_LOSS_TOLERANCE = 1e-9
 
 
 def fitted_temperature(score: Floats, target: Floats, topic: Ints, n_topics: int) -> Parameters:
@@ -78,7 +78,7 @@ def fitted_temperature(score: Floats, target: Floats, topic: Ints, n_topics: int
     optimum = minimize_scalar(loss, bounds=(low, high), method="bounded", options={"xatol": 1e-10, "maxiter": 500})
     temperature = math.exp(optimum.x)
     for edge, why in ((low, "the highest score is always labelled"), (high, "scores do not predict the labels")):
-        if loss(edge) <= optimum.fun + _FLAT:
+        if loss(edge) <= optimum.fun + _LOSS_TOLERANCE:
             warn(f"T = {temperature:g} is at the edge of the range, and the loss is flat: {why}")
     return {"temperature": temperature}
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vbterrier.kernels.fingerprints import mix
+from vbterrier.kernels.tolerances import REPLICA_ROUNDING, ROUNDING, SUM_DECIMALS
 from vbterrier.kernels.vb import per_topic, segments
 
 if TYPE_CHECKING:
@@ -46,11 +47,6 @@ def peaks(values: Floats, topic: Ints, n_topics: int) -> Floats:
         sorted_values = values if order is None else values[..., order]
         best[..., present] = np.maximum.reduceat(sorted_values, starts, axis=-1)
     return best
-
-
-# Probabilities are rounded to these digits, so that the order of summation does not affect truncation.
-SUM_DECIMALS = 12
-_SLACK = 1e-9
 
 
 def proportional(weights: Floats, topic: Ints, n_topics: int) -> Floats:
@@ -129,12 +125,12 @@ def truncation_mask(
     order, first = _order(prob, topic, tie)
     place = np.arange(len(topic)) - first
     ordered = np.take_along_axis(prob, order, axis=-1)
-    stay = ordered >= threshold - 10.0**-SUM_DECIMALS
+    stay = ordered >= threshold - ROUNDING
     if top is not None:
         stay &= place < top
     if mass is not None:
         before = np.cumsum(ordered, axis=-1) - ordered
-        stay &= before - before[..., first] < mass - _SLACK
+        stay &= before - before[..., first] < mass - REPLICA_ROUNDING
     stay |= place == 0
     mask = np.empty(prob.shape, dtype=bool)
     np.put_along_axis(mask, order, stay, axis=-1)
@@ -189,7 +185,7 @@ def complete_linkage(similarity: Floats, threshold: float) -> Ints:
     np.fill_diagonal(between, -np.inf)
     while True:
         one, other = sorted(divmod(int(np.argmax(between)), n))
-        if not between[one, other] >= threshold - _SLACK:
+        if not between[one, other] >= threshold - REPLICA_ROUNDING:
             return label
         # The similarity of clusters is that of their least similar members.
         least = np.minimum(between[one], between[other])

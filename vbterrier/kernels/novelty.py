@@ -8,13 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vbterrier.kernels.rankings import discounts, ranks
+from vbterrier.kernels.tolerances import SUM_DECIMALS
 
 if TYPE_CHECKING:
     from vbterrier.annotations import Floats, Ints
-
-
-# Gains that differ by less are tied, since sums over intents are subject to rounding.
-_SUM_DECIMALS = 12
 
 
 def novel_weights(intent: Ints, rank: Ints, weight: Floats, alpha: float, n_intents: int) -> Floats:
@@ -90,7 +87,7 @@ def ideal_alpha_dcg(
     is_left = np.ones(len(topic), dtype=bool)
     for discount in discounts(cutoff):
         value = np.bincount(document, gain[intent] * weight * left[intent], minlength=len(topic))
-        rounded = np.where(is_left, np.round(value, _SUM_DECIMALS), -1.0)
+        rounded = np.where(is_left, np.round(value, SUM_DECIMALS), -1.0)
         best = np.repeat(np.maximum.reduceat(rounded, starts), sizes)
         leading = np.flatnonzero((rounded == best) & (best > 0))
         chosen = leading[np.unique(topic[leading], return_index=True)[1]]

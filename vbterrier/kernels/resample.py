@@ -30,12 +30,8 @@ _DRAWN = 1 << 15
 _GATHERED = 2
 # The number of words to which NumPy's SeedSequence pads a seed.
 _POOL = 4
-# Influences this small are rounding errors.
-_NO_INFLUENCE = 1e-9
 # A finite substitute for infinity, so that interpolated quantiles are not NaN.
 ENDLESS = 1e100
-# Variances this small relative to the mean square, and standardised means this small, are rounding errors.
-_NO_VARIANCE = 1e-12
 # The units of the digits of a value; digits are whole numbers of at most 2^26, and the rest is rounded.
 _UNITS = np.ldexp(1.0, [20, -6, -32, -58])
 _TOO_LARGE = 2.0**46
@@ -137,7 +133,7 @@ def bca_acceleration(left_out: Floats, *, of_mean: bool = False) -> Floats:
     influence = np.where(is_present, filled.sum(axis=-2, keepdims=True) / n - filled, 0.0) * (n - 1) / n
     axes = (-2, -1) if of_mean else (-2,)
     square, cube = ((influence**power).sum(axis=axes) for power in (2, 3))
-    matters = square > _NO_INFLUENCE**2
+    matters = square > REPLICA_ROUNDING**2
     acceleration: Floats = np.divide(cube, 6 * square**1.5, out=np.zeros_like(cube), where=matters)
     return acceleration
 
@@ -150,8 +146,8 @@ def studentised_means(means: Floats, squares: Floats) -> Floats:
     as a substitute for infinity otherwise.
     """
     variance = squares - means**2
-    varies = variance > _NO_VARIANCE * squares
-    flat = np.where(np.abs(means) > _NO_VARIANCE, np.copysign(ENDLESS, means), 0.0)
+    varies = variance > ROUNDING * squares
+    flat = np.where(np.abs(means) > ROUNDING, np.copysign(ENDLESS, means), 0.0)
     return np.divide(means, np.sqrt(variance, where=varies, out=np.ones_like(variance)), where=varies, out=flat)
 
 

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from vbterrier.kernels.tolerances import ROUNDING
+
 if TYPE_CHECKING:
     from vbterrier.annotations import Floats, Ints
 
 
-# Tolerance of probabilities of 1 for rounding.
-_CERTAIN = 1e-12
+# The weight of a stratum with share 0, relative to the largest.
+_MIN_WEIGHT = 1e-12
 # Bisections that determine a factor to the last digit.
 _HALVINGS = 100
 
@@ -45,7 +47,7 @@ def inclusion_probabilities(sizes: Floats, n: int) -> Floats:
     k = np.arange(n)
     n_certain = int(np.count_nonzero((n - k[:-1]) * largest[: n - 1] >= rest[: n - 1]))
     share: Floats = sizes * ((n - n_certain) / rest[n_certain])
-    return np.where(share >= 1 - _CERTAIN, 1.0, share)
+    return np.where(share >= 1 - ROUNDING, 1.0, share)
 
 
 def systematic(prob: Floats, draws: np.random.Generator) -> Ints:
@@ -74,7 +76,7 @@ def allocation(shares: Floats, n: int, low: Ints, high: Ints) -> Ints:
     ``clip(λ share, low, high)`` with λ such that the sum is n, rounded by the largest remainder method.
     """
     # A stratum with share 0 gets units only beyond the bounds of the other strata.
-    weight = np.maximum(shares / shares.max(), _CERTAIN)
+    weight = np.maximum(shares / shares.max(), _MIN_WEIGHT)
     below, above = 0.0, float(high.max()) / float(weight.min())
     for _ in range(_HALVINGS):
         middle = (below + above) / 2
@@ -83,7 +85,7 @@ def allocation(shares: Floats, n: int, low: Ints, high: Ints) -> Ints:
         else:
             above = middle
     ideal = np.clip(above * weight, low, high)
-    sizes: Ints = np.floor(ideal + _CERTAIN).astype(np.int64)
+    sizes: Ints = np.floor(ideal + ROUNDING).astype(np.int64)
     remainder = np.where(sizes < high, ideal - sizes, -1.0)
     sizes[np.argsort(-remainder, kind="stable")[: n - int(sizes.sum())]] += 1
     return sizes

@@ -9,3 +9,14 @@ REPLICA_ROUNDING = 1e-9
 
 # Probabilities with six decimals are equal if they differ by at most one unit of the last decimal; so are sums of them.
 PROBABILITY_ROUNDING = 1e-6
+
+# Sums that agree to this many decimals are equal: ROUNDING in decimals, for keys of sorting and grouping.
+SUM_DECIMALS = 12
+
+# Means and cosines are compared to this many decimals, REPLICA_ROUNDING in decimals: further decimals depend on the
+# order of summation and on the linear algebra library.
+COMPARED_DECIMALS = 9
+
+# Products and quotients this close to a whole number are that number, as 0.29 * 100 is 29: floor, ceil and tests of
+# multiples of a unit allow for it.
+WHOLE_ROUNDING = 1e-9

@@ -15,6 +15,7 @@ from vbterrier.frames.contracts import pandas_frame, refuse_near_misses, require
 from vbterrier.frames.id_spaces import id_in
 from vbterrier.frames.ids import Ids, column_ids, column_numbers, repeated_pairs
 from vbterrier.kernels import rankings
+from vbterrier.kernels.tolerances import PROBABILITY_ROUNDING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
     from vbterrier.annotations import AnyInts, Floats, Ints
 
-TOLERANCE = 1e-6
 # Rows of keys that are merged at a time.
 _BLOCK_ROWS = 100_000
 # Columns of counts, from which probabilities follow.
@@ -320,7 +320,7 @@ class Vocabulary:
         score = table["score"].to_numpy(np.float64) if source.has_priors else np.ones(len(table))
         weight = table["weight"].to_numpy(np.float64) if "weight" in table.columns else 1.0
         total = np.bincount(code, weights=score, minlength=len(aliases))
-        over = (total > 1 + TOLERANCE) & source.has_priors
+        over = (total > 1 + PROBABILITY_ROUNDING) & source.has_priors
         score = score / np.where(over, total, 1.0)[code]
         rows = pd.DataFrame({"alias": code, "entity": np.argsort(by_id)[number], "score": score, "weight": weight})
         overfull = [aliases[place] for place in np.flatnonzero(over)]

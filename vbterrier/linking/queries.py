@@ -12,6 +12,7 @@ from scipy import sparse
 
 from vbterrier.errors import ParameterError, excerpt, module_of_extra
 from vbterrier.kernels import rankings
+from vbterrier.kernels.tolerances import REPLICA_ROUNDING
 from vbterrier.linking.aliases import (
     Meanings,
     Mentions,
@@ -52,11 +53,10 @@ _LEAST_RESPELT = 4
 _CELLS = 2**23
 # A name that shares less of the weight of a query than this times the best name is left out.
 _NEAR_BEST = 0.6
-_ROUNDING = 1e-9
 # The similarity of a word without accents, so that one written exactly so comes first.
 _UNACCENTED = 0.99
 # RapidFuzz rounds cutoffs: 0.8 - 1e-9 leaves out a similarity of 0.8.
-_CUTOFF_ROUNDING = 1e-5
+_CUTOFF_TOLERANCE = 1e-5
 
 
 class QueryLinker(Identified):
@@ -186,7 +186,7 @@ class QueryLinker(Identified):
         table = pd.DataFrame({"text": text, "name": name, "mass": mass, "share": mass / names.total[name]})
         table = pd.concat([table, self._match_acronyms(words, matched)], ignore_index=True)
         best = table.groupby("text")["mass"].transform("max")
-        table = table[table["mass"] >= _NEAR_BEST * best - _ROUNDING]
+        table = table[table["mass"] >= _NEAR_BEST * best - REPLICA_ROUNDING]
         return self._links(texts, rest, words, matched, table)
 
     def _match_words(self, words: Words) -> pd.DataFrame:
@@ -384,12 +384,12 @@ class NameWords:
                 forms[some].tolist(),
                 words,
                 scorer=indel.normalized_similarity,
-                score_cutoff=max(min_similarity - _CUTOFF_ROUNDING, 0.0),
+                score_cutoff=max(min_similarity - _CUTOFF_TOLERANCE, 0.0),
                 dtype=np.float64,
             )
             # Only the most similar words replace a word.
             best = cells.max(axis=1, keepdims=True, initial=0.0)
-            row, word = np.nonzero((cells >= best - _ROUNDING) & (cells >= min_similarity - _ROUNDING))
+            row, word = np.nonzero((cells >= best - REPLICA_ROUNDING) & (cells >= min_similarity - REPLICA_ROUNDING))
             parts.append((some[row], word, cells[row, word]))
         owner, word, similarity = (np.concatenate(columns) for columns in zip(*parts, strict=True))
         return owner, word, similarity

@@ -14,6 +14,7 @@ from vbterrier.frames.notebook import Panel
 from vbterrier.frames.results import Shown
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.resample import stream
+from vbterrier.kernels.tolerances import COMPARED_DECIMALS, REPLICA_ROUNDING
 from vbterrier.stats.agreement import share_interval
 from vbterrier.stats.topic_intervals import N_RESAMPLES, tail_probabilities
 
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 TARGETS = ((0.80, 0.50), (0.90, 0.70), (0.95, 0.75))
 # Below this number of runs, warn.
 _MIN_RUNS = 10
-# Decimals by which means are compared: further digits depend on the order of summation.
-_DECIMALS = 9
 # Resampled runs held in memory at a time.
 _BATCH = 4_000_000
 
@@ -140,7 +139,7 @@ def pareto_frontier(
         )
     up: Floats = np.array(high, dtype=np.float64)
     down: Floats = np.array(low.loc[high.index], dtype=np.float64)
-    on_frontier = undominated_mask(np.round(up, _DECIMALS), np.round(down, _DECIMALS))
+    on_frontier = undominated_mask(np.round(up, COMPARED_DECIMALS), np.round(down, COMPARED_DECIMALS))
     n, shares = len(up), []
     for above, below in targets:
         inside = int(((up > above) & (down < below)).sum())
@@ -225,7 +224,7 @@ def _pearson(up: Floats, down: Floats) -> Floats:
     """Return the correlation of each row, NaN if a measure does not vary, shape (b,)."""
     left, right = (side - side.mean(axis=1, keepdims=True) for side in (up, down))
     scale = np.sqrt((left**2).sum(axis=1) * (right**2).sum(axis=1))
-    varies = (np.ptp(up, axis=1) > 10.0**-_DECIMALS) & (np.ptp(down, axis=1) > 10.0**-_DECIMALS)
+    varies = (np.ptp(up, axis=1) > REPLICA_ROUNDING) & (np.ptp(down, axis=1) > REPLICA_ROUNDING)
     correlation: Floats = np.full(len(up), np.nan)
     np.divide((left * right).sum(axis=1), scale, out=correlation, where=varies)
     return np.clip(correlation, -1.0, 1.0)

@@ -11,6 +11,7 @@ from vbterrier.errors import InputError, ParameterError, number, warn, whole
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.resample import agreeing_limits, constant_limits
 from vbterrier.kernels.student_t import noncentrality
+from vbterrier.kernels.tolerances import WHOLE_ROUNDING
 from vbterrier.stats.paired_tests import TESTS, TTest, column_std, null_distribution, paired_p, t_test
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 _BATCH = 4_000_000
 # Halvings of the range of the differences in the search for a limit of the signed-rank test.
 _HALVINGS = 40
-# Products of levels and numbers of resamples that are whole numbers up to rounding.
-_ROUNDING = 1e-9
 _MIN_TOPICS = 2
 # Bets of at most this share of what can be lost, and the number of means that are tested.
 _LARGEST_BET = 0.5
@@ -163,7 +162,7 @@ def _half_widths(differences: Floats, levels: Floats, n_resamples: int, seed: in
 
 def _order_statistics(levels: Floats, n_draws: int, n_observed: int) -> Ints:
     """The number of draws that may be more extreme than a limit; negative if the limit is infinite, shape (k,)."""
-    places: Ints = np.floor(levels * (n_draws + n_observed) + _ROUNDING).astype(np.int64) - n_observed
+    places: Ints = np.floor(levels * (n_draws + n_observed) + WHOLE_ROUNDING).astype(np.int64) - n_observed
     return places
 
 
@@ -289,7 +288,7 @@ def sequences_exceed(values: Floats, weights: Floats, tail: float, bounds: Bound
     low, high = bounds
     x, w = (values - low) / (high - low), weights / weights.max(axis=0)
     # Limits are rounded outwards to the tested means.
-    tested = (np.floor((np.minimum(means, high) - low) / (high - low) * (_N_MEANS - 1) + _ROUNDING) + 1) / (
+    tested = (np.floor((np.minimum(means, high) - low) / (high - low) * (_N_MEANS - 1) + WHOLE_ROUNDING) + 1) / (
         _N_MEANS - 1
     )
     within = np.clip(tested, 1 / (_N_MEANS - 1), 1.0)

@@ -26,6 +26,7 @@ from vbterrier.frames.results import Shown
 from vbterrier.frames.score_table import ScoreTable, refuse_ratios, table_on_own_topics
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.resample import stream
+from vbterrier.kernels.tolerances import REPLICA_ROUNDING
 from vbterrier.stats.comparisons import is_significant, system_pairs
 from vbterrier.stats.paired_tests import column_std
 from vbterrier.stats.topic_intervals import N_RESAMPLES, tail_probabilities
@@ -296,10 +297,6 @@ def _bayesian_bootstrap(differences: Floats, rope: float, level: float, n_draws:
     return np.stack([*np.quantile(means, tail_probabilities(level), axis=0), *shares, (means < -rope).mean(axis=0)])
 
 
-# Spreads that agree to this many decimals with 0 are rounding errors.
-_DECIMALS = 9
-
-
 @with_usual_errors
 def risk_table(
     values: Any, *, measure: str | None = None, baseline: str | None = None, alpha: float = 1.0
@@ -372,7 +369,7 @@ def risk_table(
     urisk = gains.mean(axis=0)
     trisk, zrisk = np.full((2, len(names)), np.nan)
     spread = gains.std(axis=0, ddof=1) if c > 1 else np.zeros(len(names))
-    np.divide(urisk, spread / np.sqrt(c), out=trisk, where=spread > 10.0**-_DECIMALS)
+    np.divide(urisk, spread / np.sqrt(c), out=trisk, where=spread > REPLICA_ROUNDING)
     if (scores < 0).any():
         warn(f"{chosen}: scores below 0 have no ZRisk and GeoRisk, whose expected scores must be at least 0; use ES")
     else:
@@ -384,7 +381,7 @@ def risk_table(
     for name, table in tables.items():
         frame[name] = frame["name"].map(dict(zip(table.names, table.values.mean(axis=0).tolist(), strict=True)))
     return frame.assign(
-        n_losses=(scores < base[:, None] - 10.0**-_DECIMALS).sum(axis=0),
+        n_losses=(scores < base[:, None] - REPLICA_ROUNDING).sum(axis=0),
         URisk=urisk,
         TRisk=trisk,
         ZRisk=zrisk,

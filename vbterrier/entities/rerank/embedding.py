@@ -13,7 +13,7 @@ from vbterrier.entities.rerank.overlap import PropagationReranker
 from vbterrier.errors import InputError, ParameterError, choice, whole
 from vbterrier.frames.entity_coverage import warn_of_no_entities
 from vbterrier.frames.ids import column_ids
-from vbterrier.kernels.tolerances import ROUNDING
+from vbterrier.kernels.tolerances import COMPARED_DECIMALS, ROUNDING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,10 +22,6 @@ if TYPE_CHECKING:
     from vbterrier.entities.stage import Documents, TopEntities
     from vbterrier.frames.ids import Ids
     from vbterrier.frames.linked_pool import LinkedPool
-
-
-# Decimals to which cosines are compared.
-_DECIMALS = 9
 
 
 class EmbeddingReranker(Interpolation):
@@ -212,7 +208,7 @@ class Neighbours:
         blocks = []
         for start, stop in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
             # Equal vectors are equally near, whatever the rounding of their products.
-            cosine = np.round(vectors[start:stop] @ vectors[start:stop].T, _DECIMALS)
+            cosine = np.round(vectors[start:stop] @ vectors[start:stop].T, COMPARED_DECIMALS)
             np.fill_diagonal(cosine, 0.0)
             cosine[cosine < 0] = 0.0
             if n < len(cosine):

@@ -18,6 +18,7 @@ from vbterrier.kernels.grades.exact import (
     walk,
 )
 from vbterrier.kernels.grades.moments import increment_steps
+from vbterrier.kernels.tolerances import WHOLE_ROUNDING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,8 +49,6 @@ MAX_LATTICE = {"auto": 1.5e8, "exact": 4e9, "grid": 0.0}
 GRID_CELLS = 1 << 15
 # Increments depend on the state, so they are added state by state, to shorter rows whose cells cost more.
 INCREMENT_CELLS, _SHORT_ROW = 1 << 12, 8
-# Tolerance of multiples of a unit for rounding.
-WHOLE = 1e-9
 
 
 class TooLargeError(Exception):
@@ -243,7 +242,7 @@ def _whole(values: Floats) -> tuple[float, Floats]:
     with np.errstate(over="ignore", invalid="ignore"):
         multiple = values / unit
         near = np.round(multiple)
-        return unit, np.where(np.abs(multiple - near) < WHOLE, near, np.nan)
+        return unit, np.where(np.abs(multiple - near) < WHOLE_ROUNDING, near, np.nan)
 
 
 def _cell_values(one: UnjudgedModel, places: Floats, n_cells: int) -> Floats:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from vbterrier.kernels.rankings import spans
+from vbterrier.kernels.tolerances import ROUNDING
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -16,10 +17,7 @@ if TYPE_CHECKING:
     from vbterrier.annotations import Floats
 
 
-# Values closer than this are equal but for the order of summation.
-SAME = 1e-12
-# Tolerance of cumulative probabilities for rounding.
-SLACK = 1e-12
+# The lowest level of a quantile: values of probability 0 are no quantiles.
 MIN_PROBABILITY = 1e-300
 # Bins of the histogram in which quantiles are searched for.
 _BINS = 4096
@@ -63,15 +61,15 @@ def merge_atoms(values: Floats, probs: Floats) -> tuple[Floats, Floats]:
     """Merge increasing values that lie within 1e-12 of their neighbour, and drop values of probability 0."""
     happens = probs > 0
     values, probs = values[happens], probs[happens]
-    first = np.flatnonzero(np.concatenate([[True], np.diff(values) > SAME]))
+    first = np.flatnonzero(np.concatenate([[True], np.diff(values) > ROUNDING]))
     return values[first], np.add.reduceat(probs, first)
 
 
 def peak(values: Floats, probs: Floats) -> float:
     """The most probable of increasing values, the largest of several; values within 1e-12 of each other are merged."""
-    first = np.concatenate([[0], np.flatnonzero(values[1:] - values[:-1] > SAME) + 1])
+    first = np.concatenate([[0], np.flatnonzero(values[1:] - values[:-1] > ROUNDING) + 1])
     mass = np.add.reduceat(probs, first)
-    return float(values[first[np.flatnonzero(mass >= mass.max() - SLACK)[-1]]])
+    return float(values[first[np.flatnonzero(mass >= mass.max() - ROUNDING)[-1]]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +89,7 @@ class Atoms:
 
     def quantiles(self, levels: Floats) -> Floats:
         """The smallest value whose CDF reaches each level."""
-        places = self.cumulative.searchsorted(np.maximum(levels - SLACK, MIN_PROBABILITY))
+        places = self.cumulative.searchsorted(np.maximum(levels - ROUNDING, MIN_PROBABILITY))
         return self.values.take(places, mode="clip")
 
     def brackets(self, levels: Floats) -> Floats:
@@ -105,7 +103,7 @@ class Atoms:
 
     def cdf(self, values: Floats) -> Floats:
         """Probability of at most each value, shape like values."""
-        places = np.searchsorted(self.values, values + SAME, side="right")
+        places = np.searchsorted(self.values, values + ROUNDING, side="right")
         return np.where(places > 0, self.cumulative[places - 1], 0.0)
 
     def atoms(self) -> tuple[Floats, Floats]:
@@ -220,7 +218,7 @@ class Pairs:
         """The bin of each sum in a histogram over their range, and the cumulative probability of the bins."""
         sums, probs = self._sums, self.probs.reshape(-1)
         lowest, highest = float(sums.min()), float(sums.max())
-        width = max(highest - lowest, SAME) / _BINS
+        width = max(highest - lowest, ROUNDING) / _BINS
         bins = np.minimum(((sums - lowest) / width).astype(np.int32), _BINS - 1)
         return bins, np.cumsum(np.bincount(bins, weights=probs, minlength=_BINS))
 
@@ -229,7 +227,7 @@ class Pairs:
         sums, probs = self._sums, self.probs.reshape(-1)
         bins, reached = self._coarse
         result = np.empty(len(levels))
-        for place, level in enumerate(np.maximum(levels - SLACK, MIN_PROBABILITY)):
+        for place, level in enumerate(np.maximum(levels - ROUNDING, MIN_PROBABILITY)):
             # At a level of 1 the sum of all probabilities may be smaller by rounding.
             chosen = min(int(np.searchsorted(reached, level)), _BINS - 1)
             inside = np.flatnonzero(bins == chosen)
@@ -248,14 +246,14 @@ class Pairs:
         """The most probable value, the largest of several."""
         if not self.apart:
             return peak(*self._sorted_sums())
-        likely = self.probs.reshape(-1) >= self.probs.max() - SLACK
+        likely = self.probs.reshape(-1) >= self.probs.max() - ROUNDING
         return float(self._sums[likely].max())
 
     def cdf(self, values: Floats) -> Floats:
         """Probability of at most each value, shape like values."""
         # The sums are not sorted, which takes longer than to find the first value that each does not exceed.
         least, place = np.unique(values, return_inverse=True)
-        first = np.searchsorted(least + SAME, self._sums)
+        first = np.searchsorted(least + ROUNDING, self._sums)
         mass = np.bincount(first, weights=self.probs.reshape(-1), minlength=len(least) + 1)
         reached: Floats = np.cumsum(mass, dtype=np.float64).take(place).reshape(np.shape(values))
         return reached
@@ -316,7 +314,7 @@ class Convolution:
 
     def cdf(self, values: Floats) -> Floats:
         """Probability of at most each value, shape like values."""
-        places = np.searchsorted(self.right[0], values[..., None] + SAME - self.left[0], side="right")
+        places = np.searchsorted(self.right[0], values[..., None] + ROUNDING - self.left[0], side="right")
         reached: Floats = self._right_cumulative[places] @ self.left[1]
         return reached
 
@@ -326,12 +324,12 @@ class Convolution:
 
     def _by_bisection(self, level: float) -> float:
         """Bisect the range until few enough pairs are left to be sorted."""
-        level = max(level - SLACK, MIN_PROBABILITY)
-        low = float(self.left[0][0] + self.right[0][0]) - SAME
+        level = max(level - ROUNDING, MIN_PROBABILITY)
+        low = float(self.left[0][0] + self.right[0][0]) - ROUNDING
         high = float(self.left[0][-1] + self.right[0][-1])
         # For each value of the left score, the number of right values whose sum is at most either end.
         below, above = self._places(low), self._places(high)
-        while int((above - below).sum()) > _MAX_BISECTION_PAIRS and high - low > SAME:
+        while int((above - below).sum()) > _MAX_BISECTION_PAIRS and high - low > ROUNDING:
             middle = (low + high) / 2
             within = self._places(middle)
             if self.left[1] @ self._right_cumulative[within] >= level:
@@ -363,17 +361,17 @@ def central_interval(distribution: ScoreDistribution, level: float) -> tuple[flo
     tail = (1 - level) / 2
     low, high = distribution.quantiles(np.array([tail, 1 - tail])).tolist()
     below, reached = _around(distribution, low)
-    if (below + reached) / 2 < tail - SLACK:
-        low = _quantile(distribution, reached + 2 * SLACK)
+    if (below + reached) / 2 < tail - ROUNDING:
+        low = _quantile(distribution, reached + 2 * ROUNDING)
     below, reached = _around(distribution, high)
-    if (below + reached) / 2 > 1 - tail + SLACK and below > 0:
+    if (below + reached) / 2 > 1 - tail + ROUNDING and below > 0:
         high = _quantile(distribution, below)
     return (low, high) if low <= high else (_quantile(distribution, 0.5),) * 2
 
 
 def _around(distribution: ScoreDistribution, value: float) -> tuple[float, float]:
     """Probability of values below an atom, and of values up to it."""
-    below, reached = distribution.cdf(np.array([value - 3 * SAME, value])).tolist()
+    below, reached = distribution.cdf(np.array([value - 3 * ROUNDING, value])).tolist()
     return below, reached
 
 

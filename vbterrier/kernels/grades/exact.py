@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from vbterrier.kernels.grades.distributions import (
-    SAME,
     Atoms,
     Convolution,
     Pairs,
@@ -20,6 +19,7 @@ from vbterrier.kernels.grades.distributions import (
     merge_atoms,
 )
 from vbterrier.kernels.grades.model import joint_probs, next_draw
+from vbterrier.kernels.tolerances import ROUNDING, WHOLE_ROUNDING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -207,7 +207,6 @@ MAX_TABLE_CELLS = 1 << 18
 _TABLES = np.array([0, 2, 2, 4, 4, 6, 6])
 # Ratios of weights with a larger denominator count as irrational.
 _MAX_DENOMINATOR = 10
-_WHOLE = 1e-9
 
 
 def exact_distributions(model: UnjudgedModel) -> list[ScoreDistribution]:
@@ -466,7 +465,7 @@ def split_documents(weights: Floats) -> tuple[Ints, Ints, bool]:
         with np.errstate(invalid="ignore", divide="ignore"):
             # A weight of 0 belongs to every family: its ratio is 0, or NaN to another 0.
             ratio = weights[place + 1 :, None] / weights[place] * np.arange(1, _MAX_DENOMINATOR + 1)
-        close = (np.abs(ratio - np.round(ratio)) < _WHOLE).any(axis=1)
+        close = (np.abs(ratio - np.round(ratio)) < WHOLE_ROUNDING).any(axis=1)
         kin[place + 1 :][close] = kin[place]
     halves: tuple[list[int], list[int]] = ([], [])
     for members in sorted((np.flatnonzero(kin == family) for family in np.unique(kin)), key=len, reverse=True):
@@ -511,7 +510,7 @@ def _merged_pairs(left: Floats, right: Floats, probs: Floats, *, apart: bool) ->
     """Pairs of increasing values from pairs of sequences, equal values merged."""
     for axis, values in enumerate((left, right)):
         order = np.argsort(values, kind="stable")
-        first = np.flatnonzero(np.diff(values[order], prepend=-np.inf) > SAME)
+        first = np.flatnonzero(np.diff(values[order], prepend=-np.inf) > ROUNDING)
         probs = np.add.reduceat(probs.take(order, axis=axis), first, axis=axis)
         if axis:
             right = values[order][first]

@@ -8,18 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from vbterrier.kernels.grades.exact import topic_scores
+from vbterrier.kernels.tolerances import ROUNDING, SUM_DECIMALS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from vbterrier.annotations import Floats
     from vbterrier.kernels.grades.model import UnjudgedModel
-
-
-# Values of judging are rounded to these decimals of the total variance, so that ties survive the order of summation.
-SUM_DECIMALS = 12
-# Conditional variances below this share of the prior variance are 0.
-_NEGLIGIBLE = 1e-12
 
 
 def gain_covariance(prob: Floats, gain: Floats, correlation: float) -> Floats:
@@ -83,7 +78,8 @@ class ResidualVariance:
 
     def __init__(self, variance: Floats, score_covariance: Floats, covariance: Floats) -> None:
         self._variance, self._score_covariance, self._covariance = variance, score_covariance, covariance.copy()
-        self._least, self._least_variance = _NEGLIGIBLE * np.diagonal(covariance), _NEGLIGIBLE * variance
+        # Conditional variances below these shares of the prior variances are 0.
+        self._least, self._least_variance = ROUNDING * np.diagonal(covariance), ROUNDING * variance
 
     @classmethod
     def of_weights(cls, weights: Floats, covariance: Floats) -> ResidualVariance:

@@ -18,6 +18,7 @@ from vbterrier.errors import FileError, InputError, ParameterError, choice, exce
 from vbterrier.frames.files.source import is_there, require_regular
 from vbterrier.frames.id_spaces import id_in
 from vbterrier.frames.names import normal_forms
+from vbterrier.kernels.tolerances import REPLICA_ROUNDING, WHOLE_ROUNDING
 from vbterrier.linking.kb.sqlite import ARTIFACT, FACTS, IN_FOLDER, MAX_COMPARED_NAMES, KBConnection, lexicon_path
 from vbterrier.linking.kb.staging import text_fault
 from vbterrier.linking.links import COLUMNS, Links, positive
@@ -39,8 +40,8 @@ _CELLS = 2**23
 _N_CANDIDATES, _N_POSTINGS = 1000, 60_000
 # Mentions whose trigrams are looked up together.
 _BLOCK_MENTIONS = 1000
-# Tolerances for rounding errors.
-_ROUNDING, _CUTOFF_TOLERANCE = 1e-9, 1e-6
+# RapidFuzz rounds cutoffs.
+_CUTOFF_TOLERANCE = 1e-6
 
 _MODES = ("exact", "normalised", "fuzzy")
 _COLUMNS = ("text", "mention", "alias", "entity_id", "score", "name")
@@ -86,8 +87,8 @@ class Names:
         ``s = 2 LCS / (m + n) ≤ 2 min(m, n) / (m + n)``, so ``m c / (2 - c) ≤ n ≤ m (2 - c) / c``.
         """
         lengths, first = self._lengths
-        shortest = math.ceil(n_letters * min_similarity / (2 - min_similarity) - _ROUNDING)
-        longest = math.floor(n_letters * (2 - min_similarity) / min_similarity + _ROUNDING)
+        shortest = math.ceil(n_letters * min_similarity / (2 - min_similarity) - WHOLE_ROUNDING)
+        longest = math.floor(n_letters * (2 - min_similarity) / min_similarity + WHOLE_ROUNDING)
         ends = np.append(first, self.n_forms + 1)
         low, high = np.searchsorted(lengths, [shortest, longest + 1])
         return int(ends[low]), int(ends[high])
@@ -435,7 +436,7 @@ class KnowledgeBase(pt.Artifact):  # type: ignore[misc]
             prob = column.to_numpy(dtype=np.float64)
         except ValueError as error:
             raise self._connection.damage_error(error) from error
-        if not ((prob >= 0) & (prob <= 1 + _ROUNDING)).all():
+        if not ((prob >= 0) & (prob <= 1 + REPLICA_ROUNDING)).all():
             raise self._connection.damage_error("a probability outside 0 to 1")
 
     def _fuzzy(self, forms: Sequence[str], min_similarity: float, limit: int | None) -> pd.DataFrame:

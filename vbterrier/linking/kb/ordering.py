@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from vbterrier.errors import agreeing, warn
 from vbterrier.frames.ids import release_unused
 from vbterrier.frames.names import normal_forms
+from vbterrier.kernels.tolerances import PROBABILITY_ROUNDING
 from vbterrier.linking.aliases import Vocabulary
 from vbterrier.linking.lexicon import Lexicon
 
@@ -33,8 +34,6 @@ ROWS = 10_000
 _BLOCK_ROWS = 100_000
 # With more aliases than this, a file beside the knowledge base has the names for linkers in texts.
 MAX_MEMORY_ALIASES = 100_000
-# The rounding error allowed in sums of priors.
-_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -372,7 +371,7 @@ class _PriorNotes:
 
     def add(self, n: Ints, n_given: Ints, prior_sum: Floats) -> None:
         """Count some aliases, with n entities, of which n_given have a prior, and the sum of the priors."""
-        off = (prior_sum > 0) & ((n_given == n) | (prior_sum > 1)) & (np.abs(prior_sum - 1) > _TOLERANCE)
+        off = (prior_sum > 0) & ((n_given == n) | (prior_sum > 1)) & (np.abs(prior_sum - 1) > PROBABILITY_ROUNDING)
         self.n_off += int(off.sum())
         self.low, self.high = prior_sum[off].min(initial=self.low), prior_sum[off].max(initial=self.high)
         self.n_mixed += int(((n_given > 0) & (n_given < n)).sum())

@@ -10,6 +10,7 @@ import pandas as pd
 from vbterrier.errors import InputError, ParameterError, examples, excerpt, nearest
 from vbterrier.evaluate import verdicts
 from vbterrier.frames.notebook import count_text
+from vbterrier.kernels.tolerances import COMPARED_DECIMALS, REPLICA_ROUNDING
 from vbterrier.report.plots import style
 from vbterrier.report.plots.elements import axis_limits, figure_columns, highlighted_names
 from vbterrier.stats.frontier import pearson_interval, undominated_mask
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
 # Measures of which lower values are better.
 LOWER = ("NonRelCov", "BaitRate", "TopBait")
-# Means that agree to this many decimals are equal: sums in another order differ by rounding.
-DECIMALS = 9
 # With a larger ratio of maximum to minimum, the axis is logarithmic.
 _WIDE = 5
 # Minimal number of runs for a correlation.
@@ -51,7 +50,8 @@ def run_means(values: Any, x: str, y: str) -> tuple[pd.DataFrame, int, int]:
         raise InputError(f"values: no topic has {' and '.join(needed)} of all {len(names)} runs")
     mean = whole.mean().unstack().loc[names]
     runs = pd.DataFrame({"name": names, "x": _system_means(mean, x), "y": _system_means(mean, y)})
-    up, down = ((runs[axis] * sign).to_numpy().round(DECIMALS) for axis, sign in (("y", -_worse(y)), ("x", _worse(x))))
+    signs = (("y", -_worse(y)), ("x", _worse(x)))
+    up, down = ((runs[axis] * sign).to_numpy().round(COMPARED_DECIMALS) for axis, sign in signs)
     return runs.assign(on_front=undominated_mask(up, down)), len(whole), len(table) - len(whole)
 
 
@@ -232,7 +232,7 @@ def _draw_regression_line(ax: Any, runs: pd.DataFrame) -> str:
     from scipy import stats
 
     finite = runs[runs["finite"]]
-    if len(finite) < _MIN_RUNS or finite["x"].std() < 10.0**-DECIMALS:
+    if len(finite) < _MIN_RUNS or finite["x"].std() < REPLICA_ROUNDING:
         return "no line: too few runs with different values"
     line = stats.linregress(finite["x"], finite["y"])
     ends = np.array([finite["x"].min(), finite["x"].max()])
@@ -294,7 +294,7 @@ def _draw(ax: Any, part: pd.DataFrame, place: int | None, n_runs: int) -> Any:
 def _correlation_text(runs: pd.DataFrame, x: str, y: str) -> str:
     """Pearson's r over runs, with its interval."""
     is_ratio = x.startswith("DiscRatio") or y.startswith("DiscRatio")
-    if len(runs) < _MIN_RUNS or is_ratio or (runs[["x", "y"]].std() < 10.0**-DECIMALS).any():
+    if len(runs) < _MIN_RUNS or is_ratio or (runs[["x", "y"]].std() < REPLICA_ROUNDING).any():
         return ""
     r = float(runs["x"].corr(runs["y"]))
     low, high = pearson_interval(r, len(runs))
