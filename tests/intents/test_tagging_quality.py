@@ -177,7 +177,7 @@ def test_wilson_is_the_textbook_formula_and_resamples_are_of_whole_documents():
 def test_the_same_seed_gives_the_same_intervals_whatever_the_batch(monkeypatch):
     quality = tag_quality(*drawn(30, 2))
     first = quality.intervals(seed=3, n_resamples=200)
-    monkeypatch.setattr("vbterrier.intents.tagging_quality._CELLS", 300)
+    monkeypatch.setattr("vbterrier.intents.tagging_quality.BLOCK_CELLS", 300)
     pd.testing.assert_frame_equal(quality.intervals(seed=3, n_resamples=200), first)
     assert not quality.intervals(seed=4, n_resamples=200).equals(first)
 

@@ -162,7 +162,7 @@ def test_batches_and_chunks_change_nothing(monkeypatch):
         expected = linker(**options).link(texts).frame
         single = pd.concat(linker(**options).link([text]).frame.assign(text=i) for i, text in enumerate(texts))
         pd.testing.assert_frame_equal(single.reset_index(drop=True), expected)
-        monkeypatch.setattr(dictionary, "_CELLS", 7)
+        monkeypatch.setattr(dictionary, "BLOCK_CELLS", 7)
         pd.testing.assert_frame_equal(linker(**options).link(texts).frame, expected)
         monkeypatch.undo()
     assert expected["text"].is_monotonic_increasing

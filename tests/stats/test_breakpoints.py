@@ -117,7 +117,7 @@ def test_order_of_topics_units_and_batches_change_nothing(monkeypatch):
     same = ["value", "p_value", "low", "high"]
     assert percent.loc[0, same].tolist() == first.loc[0, same].tolist()
     assert percent["f_statistic"][0] == pytest.approx(first["f_statistic"][0])
-    monkeypatch.setattr("vbterrier.stats.breakpoints._BATCH", 1000)
+    monkeypatch.setattr("vbterrier.stats.breakpoints.BLOCK_CELLS", 1000)
     pd.testing.assert_frame_equal(first, sweep(table, **options).to_frame())
 
 

@@ -77,7 +77,7 @@ def test_the_bootstrap_equals_a_loop_over_the_same_resamples_in_batches_too(monk
     rows = stream(4, "frontier").integers(15, size=(200, 15))
     loop = [np.corrcoef(up[some], down[some])[0, 1] for some in rows]
     assert row[["low", "high"]].tolist() == pytest.approx(np.quantile(loop, [0.025, 0.975]).tolist())
-    monkeypatch.setattr("vbterrier.stats.frontier._BATCH", 40)
+    monkeypatch.setattr("vbterrier.stats.frontier.BLOCK_CELLS", 40)
     pd.testing.assert_frame_equal(whole, pareto_frontier(values(up, down), n_resamples=200, seed=4).correlation)
 
 

@@ -253,5 +253,5 @@ def test_limits_by_sign_flips_are_those_of_each_difference_alone_however_many_ar
 
     alone = np.column_stack([limits_of([place]) for place in range(7)])
     for most in (1, 1000, 4_000_000):
-        monkeypatch.setattr("vbterrier.stats.inverted_intervals._BATCH", most)
+        monkeypatch.setattr("vbterrier.stats.inverted_intervals.BLOCK_CELLS", most)
         np.testing.assert_allclose(limits_of([*range(7)]), alone, rtol=1e-12)

@@ -91,7 +91,7 @@ def test_the_interval_of_fleiss_kappa_equals_a_loop_over_the_same_resamples(monk
     kappa = fleiss_kappa(labels, n_resamples=100, seed=3)
     loop = [fleiss(labels[rows]) for rows in stream(3, "kappa").integers(10, size=(100, 10))]
     assert (kappa.low, kappa.high) == pytest.approx(tuple(np.quantile(loop, [0.025, 0.975])))
-    monkeypatch.setattr("vbterrier.stats.kappa._BATCH", 70)
+    monkeypatch.setattr("vbterrier.stats.kappa.BLOCK_CELLS", 70)
     assert fleiss_kappa(labels, n_resamples=100, seed=3) == kappa
 
 

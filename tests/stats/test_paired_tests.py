@@ -149,10 +149,10 @@ def test_signed_ranks_with_ties_are_asymptotic_without_a_correction_for_continui
 def test_blocks_change_nothing_and_every_sign_flip_comes_once(monkeypatch):
     whole = [max_t(DIFFERENCES, test, n_resamples=500, seed=1) for test in RESAMPLED_TESTS]
     monkeypatch.setattr(resample, "_COUNT_BLOCK_CELLS", 30 * 70)
-    monkeypatch.setattr(paired_tests, "_BATCH", 70 * 5)
+    monkeypatch.setattr(paired_tests, "BLOCK_CELLS", 70 * 5)
     for before, test in zip(whole, RESAMPLED_TESTS, strict=True):
         assert np.array(max_t(DIFFERENCES, test, n_resamples=500, seed=1)).tolist() == np.array(before).tolist()
-    monkeypatch.setattr(paired_tests, "_BATCH", 20)
+    monkeypatch.setattr(paired_tests, "BLOCK_CELLS", 20)
     blocks = list(paired_tests._all_signs(5))
     assert len(blocks) == 8
     assert sorted(map(tuple, np.vstack(blocks))) == sorted(product([-1.0, 1.0], repeat=5))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # The intent that none of the candidates is meant has no neighbours.
 _NIL = "NIL"
 # Numbers of vectors that are multiplied at a time.
-_CELLS = 4_000_000
+_BLOCK_CELLS = 4_000_000
 
 
 def neighbour_pairs(similarities: Any, intents: Intents, *, name: str = "similarities") -> tuple[Ints, Ints, Floats]:
@@ -128,7 +128,7 @@ def similarities_from(intents: Any, embeddings: Mapping[str, Any], *, floor: flo
     ends = np.searchsorted(topic[rows], topic[rows], side="right")
     left, right = spans(np.arange(1, len(rows) + 1), ends)
     left, right = rows[left], rows[right]
-    step = max(1, _CELLS // max(units.shape[1], 1))
+    step = max(1, _BLOCK_CELLS // max(units.shape[1], 1))
     # Sums of products in the order of the vectors, unlike a matrix product, do not depend on the order of rows.
     parts = [
         (units[place[code[left[at : at + step]]]] * units[place[code[right[at : at + step]]]]).sum(axis=1)

@@ -15,7 +15,7 @@ from vbterrier.frames.named import named_frame
 from vbterrier.frames.notebook import Panel
 from vbterrier.frames.results import Shown
 from vbterrier.intents.taggers import TagTable
-from vbterrier.kernels.resample import stream
+from vbterrier.kernels.resample import BLOCK_CELLS, stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 COUNTS = ["n_tags", "n_gold", "n_correct"]
 RATES = ["precision", "recall", "f1"]
 _DECISIONS = ["decision", "n_tags", "n_correct", "precision"]
-# Resampled counts per batch.
-_CELLS = 4_000_000
 
 
 class Rates(NamedTuple):
@@ -138,7 +136,7 @@ class TagQuality(Shown):
             return np.full((n_resamples, 6), np.nan)
         content = self.documents[[*COUNTS, *RATES]].to_numpy(dtype=np.float64)
         draw, share = stream(seed, "tag quality"), np.full(n, 1 / n)
-        sums, done, step = np.empty((n_resamples, content.shape[1])), 0, max(1, _CELLS // n)
+        sums, done, step = np.empty((n_resamples, content.shape[1])), 0, max(1, BLOCK_CELLS // n)
         while done < n_resamples:
             times = draw.multinomial(n, share, size=min(step, n_resamples - done))
             sums[done : done + len(times)] = times @ content

@@ -275,6 +275,7 @@ def left_out_slopes(labels: Floats, scores: Floats) -> Floats:
     return slopes
 
 
+# Resampled numbers held in memory at a time: 32 MB.
 BLOCK_CELLS = 4_000_000
 
 

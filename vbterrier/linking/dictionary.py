@@ -21,7 +21,7 @@ from vbterrier.linking.aliases import (
     warn_of_overfull,
 )
 from vbterrier.linking.lexicon import CAPITALS, CASELESS, MIXED, STOP_ALIASES, Lexicon
-from vbterrier.linking.links import Identified, Links, positive
+from vbterrier.linking.links import BLOCK_CELLS, Identified, Links, positive
 from vbterrier.linking.words import Words, batches, check_texts
 
 if TYPE_CHECKING:
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 REASONS = ("", "empty", "stop", "short", "numeric", "ambiguous")
 KEPT, EMPTY, STOP, SHORT, NUMERIC, AMBIGUOUS = range(len(REASONS))
 
-# Similarities in memory at a time: 64 MB.
-_CELLS = 2**23
 # Similarities are ratios of numbers of letters. A similarity equal to the minimum must pass, which RapidFuzz's own
 # threshold does not guarantee.
 _CUTOFF_TOLERANCE = 1e-6
@@ -394,7 +392,7 @@ class FuzzyLinker(Identified):
         """Return the pairs of a form and a key that are similar enough, and their similarities."""
         process = module_of_extra("rapidfuzz.process", "linkers")
         scorer = getattr(module_of_extra("rapidfuzz.distance", "linkers"), _SIMILARITIES[self.similarity])
-        step = max(1, _CELLS // len(keys))
+        step = max(1, BLOCK_CELLS // len(keys))
         parts = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
         options = {
             "scorer": scorer.normalized_similarity,

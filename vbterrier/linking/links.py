@@ -21,6 +21,8 @@ _SHORT_REPR.maxother = _SHORT_REPR.maxstring = 80
 COLUMNS = ("text", "start", "end", "mention", "entity_id", "score", "name")
 SCALES = ("probability", "score")
 _TYPES = dict.fromkeys(COLUMNS, "str") | {"text": "int64", "start": "int64", "end": "int64", "score": "float64"}
+# Similarities of names held in memory at a time: 64 MB.
+BLOCK_CELLS = 2**23
 # The id spaces of public linkers; other knowledge bases define their own.
 WIKIPEDIA_TITLE = "wikipedia_title"
 WIKIPEDIA_ID = "wikipedia_id"

@@ -24,7 +24,7 @@ from vbterrier.linking.aliases import (
 from vbterrier.linking.dictionary import DictionaryLinker
 from vbterrier.linking.kb.files import strip_qualifier
 from vbterrier.linking.lexicon import STOP_ALIASES
-from vbterrier.linking.links import COLUMNS, Identified, Links, positive
+from vbterrier.linking.links import BLOCK_CELLS, COLUMNS, Identified, Links, positive
 from vbterrier.linking.words import Words, check_texts, strip_accents
 
 if TYPE_CHECKING:
@@ -49,8 +49,6 @@ _DOTTED = re.compile(r"\b[^\W\d_](?:\.[^\W\d_])+\b(?!\.?\s+[^\W\d_a-z][^\W\d_A-Z
 _NO_ACRONYMS = frozenset({"e.g.", "i.e.", "e.g", "i.e", "a.m.", "p.m.", "a.m", "p.m"})
 # Words of fewer letters have too many neighbours.
 _LEAST_RESPELT = 4
-# Similarities that are compared at a time.
-_CELLS = 2**23
 # A name that shares less of the weight of a query than this times the best name is left out.
 _NEAR_BEST = 0.6
 # The similarity of a word without accents, so that one written exactly so comes first.
@@ -376,7 +374,7 @@ class NameWords:
         indel = module_of_extra("rapidfuzz.distance", "linkers").Indel
         is_long = np.array([len(form) >= _LEAST_RESPELT for form in forms], bool)
         long_words, words = np.flatnonzero(is_long), self.words.tolist()
-        step = max(1, _CELLS // max(len(words), 1))
+        step = max(1, BLOCK_CELLS // max(len(words), 1))
         parts = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
         for begin in range(0, len(long_words), step):
             some = long_words[begin : begin + step]

@@ -12,7 +12,7 @@ from vbterrier.errors import ParameterError, check_level, choice, excerpt, warn,
 from vbterrier.frames.notebook import Panel
 from vbterrier.frames.results import Shown
 from vbterrier.kernels.floats import with_usual_errors
-from vbterrier.kernels.resample import stream
+from vbterrier.kernels.resample import BLOCK_CELLS, stream
 from vbterrier.kernels.tolerances import ROUNDING
 from vbterrier.stats.regression import numeric_columns
 from vbterrier.stats.topic_intervals import tail_probabilities
@@ -77,8 +77,6 @@ def _independent(gram: Floats, squares: Floats) -> Bools:
     return np.asarray(apart & (determinant > _MIN_UNEXPLAINED_SHARE))
 
 
-# Numbers held in memory at a time.
-_BATCH = 4_000_000
 # The number of additional terms of the upper segment.
 MODELS = {"step": 1, "lines": 2}
 
@@ -251,7 +249,7 @@ class _Search:
 
     def batches(self, n: int) -> Iterator[int]:
         """Split n rows into batches that fit in memory."""
-        step = max(1, _BATCH // max(len(self.x) * self.n_terms * self.shared.shape[1], 1))
+        step = max(1, BLOCK_CELLS // max(len(self.x) * self.n_terms * self.shared.shape[1], 1))
         for done in range(0, n, step):
             yield min(step, n - done)
 

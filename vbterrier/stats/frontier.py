@@ -13,7 +13,7 @@ from vbterrier.frames.contracts import pandas_frame, require
 from vbterrier.frames.notebook import Panel
 from vbterrier.frames.results import Shown
 from vbterrier.kernels.floats import with_usual_errors
-from vbterrier.kernels.resample import stream
+from vbterrier.kernels.resample import BLOCK_CELLS, stream
 from vbterrier.kernels.tolerances import COMPARED_DECIMALS, REPLICA_ROUNDING
 from vbterrier.stats.agreement import share_interval
 from vbterrier.stats.topic_intervals import N_RESAMPLES, tail_probabilities
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 TARGETS = ((0.80, 0.50), (0.90, 0.70), (0.95, 0.75))
 # Below this number of runs, warn.
 _MIN_RUNS = 10
-# Resampled runs held in memory at a time.
-_BATCH = 4_000_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -205,7 +203,7 @@ def _correlation_row(up: Floats, down: Floats, level: float, n_resamples: int, s
         constant = "the correlation is undefined, as a measure does not vary"
         warn(f"{n} runs: {constant if np.isnan(r) else 'too few for reliable intervals'}")
     draw = stream(seed, "frontier")
-    step = max(1, _BATCH // n)
+    step = max(1, BLOCK_CELLS // n)
     parts = [
         _pearson(up[rows], down[rows])
         for done in range(0, n_resamples, step)

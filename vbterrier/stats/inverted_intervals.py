@@ -9,7 +9,7 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, number, warn, whole
 from vbterrier.kernels.floats import with_usual_errors
-from vbterrier.kernels.resample import agreeing_limits, constant_limits
+from vbterrier.kernels.resample import BLOCK_CELLS, agreeing_limits, constant_limits
 from vbterrier.kernels.student_t import noncentrality
 from vbterrier.kernels.tolerances import WHOLE_ROUNDING
 from vbterrier.stats.paired_tests import TESTS, TTest, column_std, null_distribution, paired_p, t_test
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from vbterrier.frames.contracts import Bounds
 
 
-_BATCH = 4_000_000
 # Halvings of the range of the differences in the search for a limit of the signed-rank test.
 _HALVINGS = 40
 _MIN_TOPICS = 2
@@ -135,7 +134,7 @@ def _flip_limits(differences: Floats, levels: Floats, n_resamples: int, seed: in
     places = _order_statistics(levels, null.n_draws, null.n_observed)
     blocks, total = list(null.blocks), differences.sum(axis=0)
     limits = np.empty((2, k))
-    step = max(1, _BATCH // null.n_draws)
+    step = max(1, BLOCK_CELLS // null.n_draws)
     for start in range(0, k, step):
         these = slice(start, start + step)
         lowest, highest = [], []

@@ -14,7 +14,7 @@ from vbterrier.frames.contracts import pandas_frame
 from vbterrier.frames.notebook import Panel
 from vbterrier.frames.results import Shown
 from vbterrier.kernels.floats import with_usual_errors
-from vbterrier.kernels.resample import stream
+from vbterrier.kernels.resample import BLOCK_CELLS, stream
 from vbterrier.kernels.tolerances import ROUNDING
 from vbterrier.stats.agreement import share_interval
 from vbterrier.stats.topic_intervals import N_RESAMPLES, tail_probabilities
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 
 COLUMNS = ("judges", "statistic", "value", "low", "high", "level", "method", "n_items")
-# Resampled items held in memory at a time.
-_BATCH = 4_000_000
 
 
 @dataclass(frozen=True)
@@ -325,7 +323,7 @@ def _resample_limits(
     terms: Floats, statistic: Callable[[Floats], Floats], draw: np.random.Generator, level: float, n_resamples: int
 ) -> tuple[float, float]:
     """Return percentiles of a statistic of the column sums of terms, shape (n, n_terms), over resampled rows."""
-    n, step = len(terms), max(1, _BATCH // len(terms))
+    n, step = len(terms), max(1, BLOCK_CELLS // len(terms))
     draws = np.empty(n_resamples)
     for done in range(0, n_resamples, step):
         size = min(step, n_resamples - done)

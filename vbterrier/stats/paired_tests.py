@@ -9,7 +9,7 @@ import numpy as np
 
 from vbterrier.kernels.mean_limits import SampledQueries, lower_limit, p_value, upper_limit
 from vbterrier.kernels.normal import normal_cdf
-from vbterrier.kernels.resample import ENDLESS, random_signs, resamples, stream, studentised_means
+from vbterrier.kernels.resample import BLOCK_CELLS, ENDLESS, random_signs, resamples, stream, studentised_means
 from vbterrier.kernels.student_t import t_cdf, t_quantile
 from vbterrier.kernels.tolerances import REPLICA_ROUNDING, ROUNDING
 
@@ -30,8 +30,6 @@ TESTS = {
     "bootstrap": "studentised bootstrap",
 }
 RESAMPLED_TESTS = ("randomisation", "bootstrap")
-# Statistics of resamples held in memory at a time.
-_BATCH = 4_000_000
 # A standard deviation needs at least two topics.
 MIN_TOPICS = 2
 # Up to this number of topics, tied signed ranks are tested by all sign flips, as in SciPy.
@@ -167,7 +165,7 @@ def max_t(
     as_extreme, max_as_extreme = np.zeros((2, len(order)))
     for block in null.blocks:
         maximum = np.zeros(len(block))
-        step = max(1, _BATCH // len(block))
+        step = max(1, BLOCK_CELLS // len(block))
         for start in range(0, len(order), step):
             these = slice(start, start + step)
             drawn = null.block_statistics(block, these)
@@ -258,7 +256,7 @@ def _sign_flip_distribution(differences: Floats, n_resamples: int, seed: int) ->
 
 
 def _all_signs(n: int) -> Iterator[Floats]:
-    step = max(1, _BATCH // max(n, 1))
+    step = max(1, BLOCK_CELLS // max(n, 1))
     for start in range(0, 2**n, step):
         numbers = np.arange(start, min(start + step, 2**n))[:, None]
         yield 1.0 - 2.0 * (numbers >> np.arange(n) & 1).astype(np.float64)

@@ -17,6 +17,7 @@ from vbterrier.frames.results import Shown, of_means
 from vbterrier.frames.score_table import ScoreTable, refuse_ratios
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.resample import (
+    BLOCK_CELLS,
     bca_acceleration,
     constant_limits,
     random_signs,
@@ -54,8 +55,6 @@ METHOD = "topics (poisson)"
 # Columns processed at a time.
 _BLOCK_COLUMNS = 500
 _UNBOUNDED = "no document that is not relevant is reached: the ratio is infinite"
-# Resampled topics held in memory at a time.
-_BATCH = 4_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,7 +228,7 @@ def disc_ratio(
     if not np.isfinite(value):
         warn("no document is reached: the ratio is undefined" if np.isnan(value) else _UNBOUNDED)
     replicas = np.empty(n_resamples)
-    step = max(1, _BATCH // n)
+    step = max(1, BLOCK_CELLS // n)
     for start in range(0, n_resamples, step):
         rows = draw.integers(n, size=(min(step, n_resamples - start), n))
         replicas[start : start + step] = _ratio(above[rows].sum(axis=1), below[rows].sum(axis=1))

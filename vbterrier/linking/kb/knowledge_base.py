@@ -21,7 +21,7 @@ from vbterrier.frames.names import normal_forms
 from vbterrier.kernels.tolerances import REPLICA_ROUNDING, WHOLE_ROUNDING
 from vbterrier.linking.kb.sqlite import ARTIFACT, FACTS, IN_FOLDER, MAX_COMPARED_NAMES, KBConnection, lexicon_path
 from vbterrier.linking.kb.staging import text_fault
-from vbterrier.linking.links import COLUMNS, Links, positive
+from vbterrier.linking.links import BLOCK_CELLS, COLUMNS, Links, positive
 
 if TYPE_CHECKING:
     import os
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from vbterrier.linking.lexicon import Lexicon
 
 
-# Similarities in memory at a time: 64 MB.
-_CELLS = 2**23
 # The number of names of a large knowledge base that are compared with a mention, and the number of index entries that
 # may be read to find them.
 _N_CANDIDATES, _N_POSTINGS = 1000, 60_000
@@ -102,7 +100,7 @@ class Names:
             same = list(group)
             low, high = self._range(n_letters, min_similarity)
             names = self._texts[low - 1 : high - 1]
-            step = max(1, _CELLS // max(1, len(names)))
+            step = max(1, BLOCK_CELLS // max(1, len(names)))
             for begin in range(0, len(same), step):
                 yield _similar(same[begin : begin + step], names, np.arange(low, high), min_similarity)
 
