@@ -19,6 +19,7 @@ from scipy import special, stats
 import vbterrier
 from vbterrier.design import queries_needed
 from vbterrier.errors import InputError
+from vbterrier.frames.answer import PASS
 from vbterrier.kernels.mean_limits import (
     LEAST_DF,
     Covariate,
@@ -32,7 +33,7 @@ from vbterrier.kernels.mean_limits import (
     upper_limit,
 )
 from vbterrier.settings import Data, Inference
-from vbterrier.stats.noninferiority import ANY, PASS, Criteria, limits
+from vbterrier.stats.noninferiority import ANY, Criteria, limits
 from vbterrier.stats.paired_tests import t_test
 
 ALPHA, SIZES = 0.05, (100, 200, 400)

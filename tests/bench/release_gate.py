@@ -19,10 +19,11 @@ from scipy import special
 import vbterrier
 from vbterrier.errors import DegenerateWarning
 from vbterrier.evaluate import GateOptions
+from vbterrier.frames.answer import FAIL, PASS
 from vbterrier.kernels.mean_limits import SampledQueries
 from vbterrier.settings import Inference
 from vbterrier.stats.inverted_intervals import predictable_bets, spent_level
-from vbterrier.stats.noninferiority import ANY, BOTH, FAIL, PASS, PRIOR, Criteria, limits
+from vbterrier.stats.noninferiority import ANY, BOTH, PRIOR, Criteria, limits
 
 MARGIN, ALPHA = 0.01, 0.05
 # Releases that share draws.

@@ -16,13 +16,13 @@ from vbterrier.frames.linked_pool import LinkedPool
 from vbterrier.frames.ranking import Run
 from vbterrier.kernels.coverage import (
     CLASSES,
-    NEVER,
     UNDEFINED,
     first_ranks,
     greedy_cover,
     observable_relevance,
     signal_classes,
 )
+from vbterrier.kernels.rankings import NO_RANK
 
 # A pool: for each topic its documents, each a label and the entities that it mentions.
 WORLDS = st.lists(
@@ -155,7 +155,7 @@ def test_a_selection_equals_plain_loops_in_any_order_of_rows(scores, depth, rand
         expected = [*(scores[qid, entity] for entity in entities), *[np.nan] * padding]
         np.testing.assert_array_equal(selection.score[number], expected)
     ranks = [
-        lists[topic].index(ids[entity]) if ids[entity] in lists[topic] else NEVER
+        lists[topic].index(ids[entity]) if ids[entity] in lists[topic] else NO_RANK
         for topic, entity in zip(POOL.topic[POOL.document], POOL.entity, strict=True)
     ]
     assert selection.link_ranks.tolist() == ranks
@@ -169,7 +169,7 @@ def test_topics_and_ids_that_do_not_meet():
         assert Selection(POOL, run_of({("q1", "A"): 1.0, ("other", "A"): 1.0})).n_entities.tolist() == [1, 0, 0]
     with pytest.warns(DegenerateWarning, match="run: empty; all 3 topics score 0"):
         empty = Selection(POOL, run_of({("q1", "A"): 1.0}).iloc[:0])
-    assert (empty.entity.shape, set(empty.first.tolist())) == ((3, 0), {NEVER})
+    assert (empty.entity.shape, set(empty.first.tolist())) == ((3, 0), {NO_RANK})
     with pytest.raises(InputError, match="links column 'entity_id' holds text, run column 'docno' holds integers"):
         Selection(POOL, run_of({("q1", 7): 1.0}))
     with pytest.warns(DegenerateWarning, match=r"no document of the links mentions any of its 1 entities \(run: 'Q90'"):

@@ -9,12 +9,12 @@ import pytest
 
 import vbterrier
 from vbterrier.errors import DegenerateWarning
+from vbterrier.frames.id_spaces import NIL
 from vbterrier.intents.calibrate import METHODS, Calibrate
 from vbterrier.intents.candidates import CandidateIntents
 from vbterrier.intents.constraints import ParseConstraints, parse_query
 from vbterrier.intents.dedup import Dedup, MiniLM
 from vbterrier.intents.relax import RelaxConstraints
-from vbterrier.intents.stage import NIL
 from vbterrier.intents.truncation import Truncate
 
 I = ["qid", "query", "entity_id", "prob", "score", "name", "mention", "source"]

@@ -7,20 +7,10 @@ import pytest
 from scipy import special, stats
 
 from vbterrier.errors import ParameterError
+from vbterrier.frames.answer import FAIL, PASS, UNKNOWN
 from vbterrier.kernels.mean_limits import SampledQueries, lower_limit, moments, upper_limit
 from vbterrier.stats import confidence_sequence
-from vbterrier.stats.noninferiority import (
-    FAIL,
-    PASS,
-    PRIOR,
-    UNKNOWN,
-    Criteria,
-    Limits,
-    SampledPair,
-    decisions,
-    limits,
-    share_sequences,
-)
+from vbterrier.stats.noninferiority import PRIOR, Criteria, Limits, SampledPair, decisions, limits, share_sequences
 
 ALONE = Criteria(0.01, 0.05, max_share=1)
 BOTH = Criteria(0.01, 0.05)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyterrier as pt
 
-from vbterrier.entities.learners import FORMAT, META, STAGE_TYPE, metadata, read_saved_stage
+from vbterrier.entities.learners import FORMAT, STAGE_TYPE, metadata, read_saved_stage
 from vbterrier.entities.neural.entity_ranker import NeuralEntityRanker
 from vbterrier.entities.neural.reranker import NeuralReranker
 from vbterrier.entities.pool import read_links, write_links
@@ -16,6 +16,7 @@ from vbterrier.entities.stage import pool_of_links
 from vbterrier.errors import FileError, path_parameter
 from vbterrier.frames.files.source import parse_json, read_content, require_regular
 from vbterrier.frames.files.writing import new_folder
+from vbterrier.hosts.pyterrier import META_FILE
 
 if TYPE_CHECKING:
     from vbterrier.annotations import StrPath
@@ -36,12 +37,12 @@ class _Folder(pt.Artifact):  # type: ignore[misc]
     def __init__(self, path: StrPath) -> None:
         super().__init__(path_parameter("path", path))
         try:
-            meta = parse_json(read_content(self.path / META, _MAX_META_BYTES))
+            meta = parse_json(read_content(self.path / META_FILE, _MAX_META_BYTES))
         except (OSError, ValueError, RecursionError) as error:
-            raise FileError(self.path, f"has no {META} that can be read ({error})") from error
+            raise FileError(self.path, f"has no {META_FILE} that can be read ({error})") from error
         identity = {"type": self.ARTIFACT_TYPE, "format": FORMAT}
         if not isinstance(meta, dict) or {name: meta.get(name) for name in identity} != identity:
-            raise FileError(self.path / META, f"wanted {identity}, found {meta!r:.200}; use pt.Artifact.load")
+            raise FileError(self.path / META_FILE, f"wanted {identity}, found {meta!r:.200}; use pt.Artifact.load")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self.path)!r})"
@@ -95,7 +96,7 @@ class LinkSet(_Folder):
         pool = pool_of_links(pool, "LinkSet.build")
         with new_folder(path_parameter("path", path)) as part:
             write_links(pool, part / _LINKS)
-            (part / META).write_text(metadata(cls.ARTIFACT_TYPE), encoding="utf-8")
+            (part / META_FILE).write_text(metadata(cls.ARTIFACT_TYPE), encoding="utf-8")
         return cls(path)
 
     @cached_property

@@ -24,6 +24,7 @@ from vbterrier.frames.id_spaces import conversion, entity_ids
 from vbterrier.frames.ids import column_ids
 from vbterrier.frames.linked_pool import LinkedPool
 from vbterrier.frames.ranking import Run, ranked
+from vbterrier.hosts.pyterrier import META_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -34,8 +35,8 @@ if TYPE_CHECKING:
     from vbterrier.annotations import Floats, Ints, StrPath
 
 
-# The file of metadata of artifacts, and their format and type.
-META, FORMAT, STAGE_TYPE = "pt_meta.json", "vbterrier", "trained_stage"
+# The format and the type of artifacts.
+FORMAT, STAGE_TYPE = "vbterrier", "trained_stage"
 _PARAMETERS = "model.json"
 # The format of the file of parameters.
 _VERSION = 5
@@ -318,7 +319,7 @@ class Learner(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
         made["links"] = self._link_digests()
         text = json.dumps({**made, "topics": sorted(self._topics), "weights": name, "digest": digest}, indent=2) + "\n"
         with folder_of_files(folder):
-            replace_files({folder / name: packed, folder / META: metadata(STAGE_TYPE), folder / _PARAMETERS: text})
+            replace_files({folder / name: packed, folder / META_FILE: metadata(STAGE_TYPE), folder / _PARAMETERS: text})
         for other in folder.glob(f"model*{self.SUFFIX}"):
             if self._is_model(other.name) and other.name != name:
                 other.unlink(missing_ok=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vbterrier.errors import FileError, agreeing, choice, path_parameter
-from vbterrier.frames.files.source import require_regular
+from vbterrier.frames.files.source import GZIP_MAGIC, require_regular
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("auto", "text", "binary")
 _HEADER = re.compile(rb"(?:\xef\xbb\xbf)?(\d{1,12})[ \t](\d{1,6})[ \t]*\r?\n")
-_PICKLE, _GZIP = b"\x80", b"\x1f\x8b"
+_PICKLE = b"\x80"
 _FLOAT = np.dtype("<f4")
 
 
@@ -167,8 +167,8 @@ def read_vectors(path: StrPath, *, prefix: str = "", form: str = "auto") -> Vect
 
 
 def _index_vectors(path: Path, data: mmap.mmap, prefix: bytes, form: str) -> VectorFile:
-    if data[:1] == _PICKLE or data[:2] == _GZIP:
-        kind = "compressed" if data[:2] == _GZIP else "a pickled model, which is never loaded"
+    if data[:1] == _PICKLE or data[:2] == GZIP_MAGIC:
+        kind = "compressed" if data[:2] == GZIP_MAGIC else "a pickled model, which is never loaded"
         raise FileError(path, f"is {kind}; wanted word2vec or text: unpack it, or save it with save_text")
     header = _HEADER.match(data[:64])
     is_binary = form == "binary" or (form == "auto" and header is not None and not _is_text(data, header))

@@ -25,6 +25,7 @@ from vbterrier.errors import (
 from vbterrier.evaluate.inputs import input_table, intents_and_queries, intents_and_tags
 from vbterrier.evaluate.sheets import write_sheet
 from vbterrier.frames.files.reading import read_annotations
+from vbterrier.frames.id_spaces import NIL
 from vbterrier.frames.ids import column_ids
 from vbterrier.frames.notebook import Panel, count_text
 from vbterrier.frames.pipelines import topics_frame
@@ -32,7 +33,6 @@ from vbterrier.frames.results import Shown, facts
 from vbterrier.intents.calibration import CalibrationError, calibration_error, query_ambiguity
 from vbterrier.intents.coverage import Intents
 from vbterrier.intents.language_model import ReplyError, json_reply, reply_numbers
-from vbterrier.intents.taggers import NIL
 from vbterrier.kernels.candidates import normalise_weights
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.resample import stream

@@ -14,6 +14,7 @@ from vbterrier.entities.stage import OnEntities, PoolLinks, TopEntities
 from vbterrier.errors import InputError, ParameterError, choice, excerpt, whole
 from vbterrier.evaluate.coverage import CoverageOptions, CoverageReport, coverage_report
 from vbterrier.evaluate.inputs import input_table
+from vbterrier.evaluate.reranking import POOL
 from vbterrier.evaluate.scores import score
 from vbterrier.evaluate.settings import (
     UNREACHED,
@@ -45,8 +46,8 @@ if TYPE_CHECKING:
     from vbterrier.frames.results import Figures
 
 
-# Names of the documents without reranking, and of the entities of the training.
-POOL, TRAINING = "pool", "training"
+# The name of the entities of the training.
+TRAINING = "training"
 TRAIN_ON = ("conditional", "open-world")
 
 

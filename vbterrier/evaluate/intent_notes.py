@@ -9,8 +9,8 @@ import pandas as pd
 
 from vbterrier.errors import examples
 from vbterrier.frames.answer import GUESSES_NOTE, Note
+from vbterrier.frames.id_spaces import NIL
 from vbterrier.intents.coverage import Intents, Tags, cover
-from vbterrier.intents.taggers import NIL
 from vbterrier.kernels.tolerances import PROBABILITY_ROUNDING
 from vbterrier.kernels.vb import vb_range
 from vbterrier.measures.intents import CandidateMeasure

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.evaluate.judge_scores import CORRECTED, HUMANS
+from vbterrier.frames.answer import UNKNOWN
 from vbterrier.frames.notebook import count_text
 from vbterrier.stats.reversals import order_limits, shift_limits, topics_for_order, topics_for_shift
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from vbterrier.evaluate.judge_topics import JudgedTopics
     from vbterrier.evaluate.judging import LabelQuality
 
-TRUSTED, NOT_TRUSTED, UNKNOWN = "TRUSTED", "NOT TRUSTED", "UNKNOWN"
+TRUSTED, NOT_TRUSTED = "TRUSTED", "NOT TRUSTED"
 # The level of the limits of both verdicts, the share of reversed pairs that a trusted judge may have, the shift that
 # its scores may have, in margins, and the fewest complete topics for a verdict on the order.
 LEVEL, MOST_REVERSED, _SHIFT, MIN_TOPICS = 0.95, 0.1, 2.0, 10

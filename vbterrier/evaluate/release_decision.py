@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from vbterrier.errors import printable
-from vbterrier.frames.answer import Caveat, Finding, sentence
+from vbterrier.frames.answer import FAIL, PASS, UNKNOWN, Caveat, Finding, sentence
 from vbterrier.frames.files.rated_lists import RatedList, write_rated_list
 from vbterrier.frames.notebook import Panel, count_text
 from vbterrier.frames.pictures import Bar, IntervalPicture, Rule
 from vbterrier.frames.results import Shown, measure_text
 from vbterrier.remedies import sampling_by_traffic
-from vbterrier.stats.noninferiority import FAIL, PASS, UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -15,6 +15,7 @@ from vbterrier.evaluate.inputs import require_spelling, warn_of_uneven_labels
 from vbterrier.evaluate.ranking import system_distributions
 from vbterrier.evaluate.scores import scored_runs
 from vbterrier.evaluate.unjudged_shares import ESTIMATED
+from vbterrier.frames.answer import FAIL, PASS, UNKNOWN
 from vbterrier.frames.notebook import count_text
 from vbterrier.frames.queries import sampled_queries
 from vbterrier.frames.systems import ONE
@@ -25,18 +26,7 @@ from vbterrier.measures.text import measures_from
 from vbterrier.measures.unjudged import UnjudgedMeasure, estimand, evidence_models
 from vbterrier.remedies import sampling_by_traffic
 from vbterrier.settings import Data
-from vbterrier.stats.noninferiority import (
-    ANY,
-    DECISION_PROBABILITY,
-    FAIL,
-    PASS,
-    UNKNOWN,
-    Limits,
-    SampledPair,
-    decisions,
-    n_unseen,
-    welch_p,
-)
+from vbterrier.stats.noninferiority import ANY, DECISION_PROBABILITY, Limits, SampledPair, decisions, n_unseen, welch_p
 from vbterrier.unjudged.estimated import joint_distribution
 from vbterrier.unjudged.judge_next import plan_judging
 from vbterrier.unjudged.pool import machine_labels

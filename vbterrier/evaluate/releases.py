@@ -28,6 +28,7 @@ from vbterrier.evaluate.inputs import (
 from vbterrier.evaluate.release_decision import N_WORST_QUERIES, RANKING_COLUMNS, ReleaseGate
 from vbterrier.evaluate.release_scores import COVARIATES, ReleaseScores, pair_covariates
 from vbterrier.evaluate.value_tables import require_means
+from vbterrier.frames.answer import UNKNOWN
 from vbterrier.frames.columns import QRELS
 from vbterrier.frames.contracts import in_units, is_nested_table, pandas_frame, require
 from vbterrier.frames.files.rated_lists import RatedList, read_rated_list
@@ -42,7 +43,7 @@ from vbterrier.measures.text import measures_from, require_proportional
 from vbterrier.measures.unjudged import UnjudgedMeasure, require_use
 from vbterrier.settings import Data, Inference, Options, with_defaults
 from vbterrier.stats.inverted_intervals import spent_level
-from vbterrier.stats.noninferiority import ANY, BOTH, GUARANTEES, UNKNOWN, Criteria
+from vbterrier.stats.noninferiority import ANY, BOTH, GUARANTEES, Criteria
 from vbterrier.unjudged.pool import machine_labels
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.entities.rerank import FAMILIES
-from vbterrier.entities.rerank.base import require_finite
+from vbterrier.entities.rerank.base import ENTITY_WEIGHTS, require_finite
 from vbterrier.entities.stage import PoolLinks, TopEntities
 from vbterrier.errors import ParameterError, agreeing, examples, excerpt, warn
 from vbterrier.evaluate.grids import (
@@ -55,21 +55,20 @@ if TYPE_CHECKING:
 POOL = "pool"
 RESOURCES = ("embeddings", "document_embeddings", "texts")
 _CUTOFFS, _WEIGHTS = [5, 10, 20, 50], [0.1, 0.3, 0.5, 0.7, 0.9]
-_ENTITY_WEIGHTS = ["uniform", "rank", "score", "idf"]
 # 437 configurations, as many as the paper's, of the families that its section 2.6.5 names.
 RERANK_GRID: dict[str, list[dict[str, list[Any]]]] = {
     "overlap": [
         {
             "cutoff": _CUTOFFS,
             "weight": _WEIGHTS,
-            "entity_weight": _ENTITY_WEIGHTS,
+            "entity_weight": [*ENTITY_WEIGHTS],
             "link_weight": ["uniform", "document"],
         },
         {"cutoff": _CUTOFFS, "weight": _WEIGHTS, "entity_weight": ["score"], "link_weight": ["entity"]},
         {"weight": [1.0]},
     ],
     "expansion": [{"cutoff": _CUTOFFS, "weight": _WEIGHTS, "n_terms": [10, 50, None]}],
-    "embedding": [{"cutoff": _CUTOFFS, "weight": _WEIGHTS, "entity_weight": _ENTITY_WEIGHTS}],
+    "embedding": [{"cutoff": _CUTOFFS, "weight": _WEIGHTS, "entity_weight": [*ENTITY_WEIGHTS]}],
     "propagation": [
         {"cutoff": _CUTOFFS, "damping": _WEIGHTS, "steps": [1, 2], "entity_weight": ["uniform", "idf"]},
     ],

@@ -13,10 +13,10 @@ from vbterrier.errors import InputError, ParameterError, examples, number, whole
 from vbterrier.evaluate.inputs import document_tags, intents_and_tags
 from vbterrier.evaluate.pooling import replica_statistic, shared_nil
 from vbterrier.evaluate.replicas import coverage_matches
+from vbterrier.frames.id_spaces import NIL
 from vbterrier.frames.named import named_frame
 from vbterrier.frames.ranking import runs_by_name
 from vbterrier.intents.coverage import Intents, Tags, cover
-from vbterrier.intents.taggers import NIL
 from vbterrier.kernels.candidates import logarithm, peaks, proportional, softmax, truncation_mask, with_fixed_masses
 from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.tolerances import COMPARED_DECIMALS

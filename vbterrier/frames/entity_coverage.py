@@ -13,13 +13,13 @@ from vbterrier.frames.ids import Ids, require_same_kind, warn_of_near_matches
 from vbterrier.frames.ranking import Run, run_places
 from vbterrier.kernels.coverage import (
     CLASSES,
-    NEVER,
     coverage,
     first_ranks,
     greedy_cover,
     observable_relevance,
     signal_classes,
 )
+from vbterrier.kernels.rankings import NO_RANK
 
 if TYPE_CHECKING:
     from vbterrier.annotations import Bools, Floats, Ints
@@ -166,8 +166,8 @@ class Selection:
 
     @cached_property
     def link_ranks(self) -> Ints:
-        """The rank, from 0, of each link's entity in the list of its topic, ``NEVER`` if absent, shape (n_links,)."""
-        ranks = np.full(len(self.pool.entity), NEVER)
+        """The rank, from 0, of each link's entity in the list of its topic, ``NO_RANK`` if absent, shape (n_links,)."""
+        ranks = np.full(len(self.pool.entity), NO_RANK)
         topic, rank = np.nonzero(self.pair >= 0)
         owner, link = self.pool.mentioned(self.pair[topic, rank])
         ranks[link] = rank[owner]
@@ -175,7 +175,7 @@ class Selection:
 
     @cached_property
     def first(self) -> Ints:
-        """The best rank among the entities of each document, ``NEVER`` if none is listed, shape (n_documents,)."""
+        """The best rank among the entities of each document, ``NO_RANK`` if none is listed, shape (n_documents,)."""
         return first_ranks(self.link_ranks, self.pool.starts)
 
 

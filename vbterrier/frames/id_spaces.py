@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
 
 # The spaces of public linkers; an edition in another language is a separate space, as "dbpedia:de".
-WIKIDATA, DBPEDIA, TITLE, PAGE = "wikidata", "dbpedia", "wikipedia_title", "wikipedia_id"
-SPACES = (WIKIDATA, DBPEDIA, TITLE, PAGE)
+WIKIDATA, DBPEDIA, WIKIPEDIA_TITLE, WIKIPEDIA_ID = "wikidata", "dbpedia", "wikipedia_title", "wikipedia_id"
+SPACES = (WIKIDATA, DBPEDIA, WIKIPEDIA_TITLE, WIKIPEDIA_ID)
+# The answer or intent that none of the candidates is meant. Stages of intents do not change its probability.
 NIL = "NIL"
 # NIL, and the numbered clusters of TAC.
 NILS = re.compile(r"NIL\d*")
@@ -40,9 +41,9 @@ _ADDRESSES = (
         DBPEDIA,
         re.compile(rf"(?:{_SCHEME}{_EDITION}(?i:dbpedia\.org)/(?:resource|page)/|(?i:dbr|dbpedia):)(?P<name>.+)"),
     ),
-    (PAGE, re.compile(rf"{_WIKIPEDIA}(?:wiki/?|w/index\.php)?\?curid=(?P<name>\d+)")),
-    (TITLE, re.compile(rf"{_WIKIPEDIA}w/index\.php\?title=(?P<name>[^&#]+)(?:[&#].*)?")),
-    (TITLE, re.compile(rf"{_WIKIPEDIA}wiki/(?P<name>[^#]+?){_PAGE_SUFFIX}")),
+    (WIKIPEDIA_ID, re.compile(rf"{_WIKIPEDIA}(?:wiki/?|w/index\.php)?\?curid=(?P<name>\d+)")),
+    (WIKIPEDIA_TITLE, re.compile(rf"{_WIKIPEDIA}w/index\.php\?title=(?P<name>[^&#]+)(?:[&#].*)?")),
+    (WIKIPEDIA_TITLE, re.compile(rf"{_WIKIPEDIA}wiki/(?P<name>[^#]+?){_PAGE_SUFFIX}")),
 )
 # The linkers' placeholders for no entity, which are no names in any knowledge base: TAC and neleval, ReFinED, AIDA,
 # BLINK, ELEVANT, GERBIL; and empty text.
@@ -56,7 +57,7 @@ _ADDRESS = (
     r"^<?(?:(?i:https?://|wd:|wikidata:|dbr:|dbpedia:)|(?://)?(?:[a-z-]+\.){0,2}(?:wikidata|dbpedia|wikipedia)\.org/)"
 )
 _CODE = r"^\s*[Qq][1-9][0-9]*\s*$"
-_PLAIN = {WIKIDATA: re.compile(r"Q[1-9]\d*"), PAGE: re.compile(r"[1-9]\d*")}
+_PLAIN = {WIKIDATA: re.compile(r"Q[1-9]\d*"), WIKIPEDIA_ID: re.compile(r"[1-9]\d*")}
 
 
 def space_and_id(entity: str, default: str = "") -> tuple[str, str]:
@@ -72,14 +73,15 @@ def space_and_id(entity: str, default: str = "") -> tuple[str, str]:
     for space, pattern in _ADDRESSES:
         if match := pattern.fullmatch(address):
             edition, name = match.groupdict().get("edition"), match["name"]
-            if space in (DBPEDIA, TITLE):
+            if space in (DBPEDIA, WIKIPEDIA_TITLE):
                 name = unquote(name).replace(" ", "_")
             elif space == WIKIDATA:
                 name = name.upper()
             return f"{space}:{edition}" if edition not in (None, "en", "www") else space, name
     if not default and _PLAIN[WIKIDATA].fullmatch(entity):
         default = WIKIDATA
-    return default, entity.strip().replace(" ", "_") if default.partition(":")[0] in (DBPEDIA, TITLE) else entity
+    is_title = default.partition(":")[0] in (DBPEDIA, WIKIPEDIA_TITLE)
+    return default, entity.strip().replace(" ", "_") if is_title else entity
 
 
 class EntityIds(NamedTuple):
@@ -180,7 +182,7 @@ def id_in(entity: str, space: str) -> str:
     if space == WIKIDATA:
         return plain[0].upper() + plain[1:] if re.fullmatch(r"[Qq][1-9]\d*", plain) else plain
     # As in addresses, but for pages, whose ids are numbers.
-    return unquote(plain).replace(" ", "_") if "%" in plain and space != PAGE else plain
+    return unquote(plain).replace(" ", "_") if "%" in plain and space != WIKIPEDIA_ID else plain
 
 
 def is_known(space: str) -> bool:
@@ -195,7 +197,7 @@ _PREFIXES = {
         *("wikidata:", "https://www.wikidata.org/entity/", "https://m.wikidata.org/wiki/"),
     ),
     DBPEDIA: ("dbr:", "dbpedia:", "http://dbpedia.org/resource/", "https://dbpedia.org/page/"),
-    TITLE: ("https://en.wikipedia.org/wiki/", "http://en.wikipedia.org/wiki/"),
+    WIKIPEDIA_TITLE: ("https://en.wikipedia.org/wiki/", "http://en.wikipedia.org/wiki/"),
 }
 
 
@@ -218,7 +220,7 @@ def _spellings(entity: str) -> Iterator[str]:
     else:
         blanks = name.replace("_", " ")
         yield from (blanks, quote(name), quote(blanks))
-    for prefix in _PREFIXES.get(space, ()) if space else (*_PREFIXES[DBPEDIA], *_PREFIXES[TITLE]):
+    for prefix in _PREFIXES.get(space, ()) if space else (*_PREFIXES[DBPEDIA], *_PREFIXES[WIKIPEDIA_TITLE]):
         address = prefix + quote(name, safe="/(),'!*:@&=+$;")
         yield from (prefix + name, address, f"<{address}>", prefix + quote(name.replace("_", " ")))
 
@@ -233,7 +235,7 @@ def _in_space(text: Any, space: str) -> Any:
     kind = space.partition(":")[0]
     if kind == WIKIDATA:
         return pc.replace_substring_regex(text, r"^\s*[Qq]([1-9][0-9]*)\s*$", r"Q\1")
-    if kind not in (DBPEDIA, TITLE):
+    if kind not in (DBPEDIA, WIKIPEDIA_TITLE):
         return text
     encoded = pc.match_substring_regex(text, "%[0-9A-Fa-f]{2}")
     decoded = pa.array([unquote(each) for each in text.filter(encoded).to_pylist()], text.type)

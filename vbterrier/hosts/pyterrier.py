@@ -26,6 +26,8 @@ _NAMES = (
     "inspect.subtransformers inspect.transformer_apply_attributes inspect.transformer_inputs model.push_queries "
     "model.query_columns validate.InputValidationError validate.columns"
 )
+# The file with the metadata of an artifact.
+META_FILE = "pt_meta.json"
 require_api(pt, "pyterrier", "1.1.2", _NAMES.split())
 
 

@@ -10,11 +10,12 @@ import pyterrier as pt
 
 from vbterrier.errors import InputError, ParameterError, choice, excerpt, number, whole
 from vbterrier.frames.contracts import require
+from vbterrier.frames.id_spaces import NIL
 from vbterrier.frames.ids import column_ids, repeated_pairs, require_same_kind
 from vbterrier.frames.ranking import places
 from vbterrier.intents.joins import IntentOperators
 from vbterrier.intents.stage import WITHOUT_CANDIDATES, Candidates, IntentStage, warn_of_queries
-from vbterrier.intents.taggers import NIL, source_name
+from vbterrier.intents.taggers import source_name
 from vbterrier.kernels.candidates import peaks, proportional, ranks, softmax
 
 if TYPE_CHECKING:

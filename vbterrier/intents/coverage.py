@@ -27,6 +27,7 @@ from vbterrier.frames.ids import (
 from vbterrier.frames.named import named_frame
 from vbterrier.frames.ranking import places, run_places
 from vbterrier.intents.parts import PARTS, listed_parts
+from vbterrier.kernels.rankings import NO_RANK
 from vbterrier.kernels.tolerances import ROUNDING
 from vbterrier.kernels.vb import (
     bernoulli_variance,
@@ -178,8 +179,6 @@ class Ties(NamedTuple):
 
 # The name of tags that are diversity judgments.
 JUDGED = "qrels"
-# The rank of documents that were not retrieved: beyond every cutoff.
-NEVER = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,9 +194,7 @@ class Coverage:
     tags: Tags
     depth: int  # the number of ranks that were matched
     tagged: Floats  # share of the retrieved documents of each topic that have a candidate as a tag, shape (n,)
-    first_tagged: (
-        Ints  # 0-based rank of the first document of each topic with any tag, shape (n,); :data:`NEVER` if none
-    )
+    first_tagged: Ints  # 0-based rank of the first document of each topic with any tag, shape (n,); NO_RANK if none
     ties: Ties  # of all tags of the retrieved documents
     guesses: tuple[Ints, Ints]  # topic and 0-based rank of every tag that a tie decided, each of shape (n_guesses,)
     # The entity of intents that are covered by showing no entity; empty for none. Tags of this entity are ignored.
@@ -347,7 +344,7 @@ def cover(run: Run, intents: Intents, tags: Tags, cutoff: int | None, *, nil: st
         tags,
         top.depth if cutoff is None else cutoff,
         has_candidate.sum(axis=1) / np.maximum(np.count_nonzero(rows >= 0, axis=1), 1),
-        np.where(has_tag.any(axis=1), has_tag.argmax(axis=1), NEVER),
+        np.where(has_tag.any(axis=1), has_tag.argmax(axis=1), NO_RANK),
         Ties.of_documents(tags, document, tag),
         (topic[guessed], rank[guessed]),
         nil,

@@ -13,10 +13,11 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, excerpt, float_array, module_of_extra, number, whole
 from vbterrier.frames.contracts import pandas_frame, require
+from vbterrier.frames.id_spaces import NIL
 from vbterrier.frames.names import normal_forms
 from vbterrier.intents.stage import Candidates, IntentStage, knowledge_base, warn_of_queries
-from vbterrier.intents.taggers import NIL
-from vbterrier.kernels.candidates import SUM_DECIMALS, complete_linkage, cosines, ranks
+from vbterrier.kernels.candidates import complete_linkage, cosines, ranks
+from vbterrier.kernels.tolerances import SUM_DECIMALS
 from vbterrier.kernels.vb import per_topic
 
 if TYPE_CHECKING:

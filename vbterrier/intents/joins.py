@@ -9,11 +9,11 @@ import pandas as pd
 import pyterrier as pt
 
 from vbterrier.errors import InputError, ParameterError, choice, heard, number, warn
+from vbterrier.frames.id_spaces import NIL
 from vbterrier.frames.ids import column_ids, require_same_kind
 from vbterrier.frames.named import named_frame
 from vbterrier.frames.pipelines import is_pipeline
 from vbterrier.intents.stage import WITHOUT_CANDIDATES, Candidates, IntentStage, warn_of_queries
-from vbterrier.intents.taggers import NIL
 from vbterrier.intents.truncation import Truncate
 
 if TYPE_CHECKING:

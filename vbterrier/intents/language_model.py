@@ -12,10 +12,11 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, agreeing, excerpt, warn, whole
 from vbterrier.frames.contracts import pandas_frame, require
+from vbterrier.frames.id_spaces import NIL
 from vbterrier.frames.named import named_frame
 from vbterrier.intents.joins import IntentOperators
 from vbterrier.intents.stage import Candidates, IntentStage
-from vbterrier.intents.taggers import NIL, source_name
+from vbterrier.intents.taggers import source_name
 from vbterrier.kernels.candidates import proportional
 
 if TYPE_CHECKING:

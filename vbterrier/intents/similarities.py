@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from vbterrier.errors import InputError, agreeing, examples, float_array, number, warn
 from vbterrier.frames.contracts import pandas_frame, refuse_near_misses, require
 from vbterrier.frames.entities import require_once
+from vbterrier.frames.id_spaces import NIL
 from vbterrier.frames.ids import Lookup, column_ids, column_numbers, require_same_kind
 from vbterrier.frames.ranking import places
 from vbterrier.kernels.rankings import spans
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from vbterrier.intents.coverage import Intents
 
 
-# The intent that none of the candidates is meant has no neighbours.
-_NIL = "NIL"
 # Numbers of vectors that are multiplied at a time.
 _BLOCK_CELLS = 4_000_000
 
@@ -122,9 +121,10 @@ def similarities_from(intents: Any, embeddings: Mapping[str, Any], *, floor: flo
     require_once(topics, topic, entity, "intents")
     names, code = entity.codes()
     rows = np.lexsort((entity.ranks(), topic))
-    rows = rows[code[rows] != (names.index(_NIL) if _NIL in names else -1)]
-    units = _units([name for name in names if name != _NIL], embeddings)
-    place = np.cumsum([name != _NIL for name in names]) - 1
+    rows = rows[code[rows] != (names.index(NIL) if NIL in names else -1)]
+    # NIL has no neighbours.
+    units = _units([name for name in names if name != NIL], embeddings)
+    place = np.cumsum([name != NIL for name in names]) - 1
     ends = np.searchsorted(topic[rows], topic[rows], side="right")
     left, right = spans(np.arange(1, len(rows) + 1), ends)
     left, right = rows[left], rows[right]

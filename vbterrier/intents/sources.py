@@ -15,6 +15,7 @@ from vbterrier.frames.columns import TAGS
 from vbterrier.frames.contracts import pandas_frame, refuse_near_misses, require
 from vbterrier.frames.entities import TagFrame, require_once
 from vbterrier.frames.files.nuggets import FAILED, NUGGET_MEMBERS, read_nuggets
+from vbterrier.frames.id_spaces import NIL
 from vbterrier.frames.ids import (
     column_ids,
     column_integers,
@@ -25,7 +26,6 @@ from vbterrier.frames.ids import (
     require_same_kind,
 )
 from vbterrier.intents.parts import PARTS
-from vbterrier.intents.taggers import NIL
 from vbterrier.kernels.tolerances import PROBABILITY_ROUNDING
 
 if TYPE_CHECKING:

@@ -11,10 +11,11 @@ import pyarrow.compute as pc
 from vbterrier.errors import InputError, ParameterError, examples, excerpt, warn
 from vbterrier.frames.contracts import pandas_frame, require
 from vbterrier.frames.entities import intent_probabilities, owner, require_once
+from vbterrier.frames.id_spaces import NIL
 from vbterrier.frames.ids import column_ids, column_numbers
 from vbterrier.frames.ranking import ranked
 from vbterrier.hosts import pyterrier
-from vbterrier.intents.taggers import NIL, source_name
+from vbterrier.intents.taggers import source_name
 from vbterrier.kernels.candidates import proportional, with_fixed_masses
 
 if TYPE_CHECKING:

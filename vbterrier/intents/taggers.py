@@ -56,8 +56,6 @@ class TagTable(TagFrame):
 
 
 DOCNO = "docno"
-# The intent that none of the candidates is meant. Stages do not change its probability.
-NIL = "NIL"
 _LOG = logging.getLogger(__name__)
 # Texts per call of a linker.
 _BLOCK_TEXTS = 4096
@@ -67,7 +65,7 @@ _BLOCK_TEXTS = 4096
 CLEAR, TIED, ABSTAINED = range(3)
 ON_TIES = ("smallest", "drop")
 # The share of tags or mentions with ties that is reported.
-MANY_TIED = 0.05
+MAX_TIED_TAG_SHARE = 0.05
 
 
 class FoundTags(NamedTuple):
@@ -205,7 +203,7 @@ class Linked:
             nil = ordered["nil"].to_numpy(dtype=np.float64)[first]
             decisions[nil > (1 - nil) * score[first]] = ABSTAINED
         n_tied = int((decisions == TIED).sum())
-        if n_tied > MANY_TIED * len(gap) and not self._warned:
+        if n_tied > MAX_TIED_TAG_SHARE * len(gap) and not self._warned:
             self._warned = True
             one = ordered.iloc[first[int(np.argmax(decisions == TIED))]]
             warn(

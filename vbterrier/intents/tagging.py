@@ -22,11 +22,12 @@ from vbterrier.errors import (
     whole_or_none,
 )
 from vbterrier.frames.contracts import pandas_frame, require
+from vbterrier.frames.id_spaces import NIL
 from vbterrier.frames.ids import Lookup, column_ids, require_same_kind
 from vbterrier.frames.named import named_frame
 from vbterrier.frames.ranking import places
 from vbterrier.hosts.pyterrier import Stage
-from vbterrier.intents.taggers import NIL, ON_TIES, ByFunction, ByTable, ByText, make_tagger, source_name
+from vbterrier.intents.taggers import ON_TIES, ByFunction, ByTable, ByText, make_tagger, source_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

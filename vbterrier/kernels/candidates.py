@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vbterrier.kernels.fingerprints import mix
+from vbterrier.kernels.fingerprints import GOLDEN_STEP, mix
 from vbterrier.kernels.tolerances import REPLICA_ROUNDING, ROUNDING, SUM_DECIMALS
 from vbterrier.kernels.vb import per_topic, segments
 
@@ -194,9 +194,6 @@ def complete_linkage(similarity: Floats, threshold: float) -> Ints:
         label[label == other] = one
 
 
-_STEP = np.uint64(0x9E3779B97F4A7C15)
-
-
 def log_gammas(shape: Floats, larger: Floats, exponential: Floats) -> Floats:
     """The logarithm of gamma variates of shape a, from variates of shape a + 1.
 
@@ -264,7 +261,7 @@ def keyed_uniforms(keys: Words, first: int, n: int) -> Floats:
     - ``keys``: 64-bit words with well-mixed bits, shape (n_keys,)
     - ``first``, ``n``: the first replica, from 0, and the number of replicas
     """
-    turns = np.arange(first + 1, first + n + 1, dtype=np.uint64)[:, None] * _STEP
+    turns = np.arange(first + 1, first + n + 1, dtype=np.uint64)[:, None] * GOLDEN_STEP
     return (mix(keys + turns) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from vbterrier.kernels.rankings import NO_RANK
+
 if TYPE_CHECKING:
     from vbterrier.annotations import Bools, Floats, Ints
 
 
-# The rank of entities that are not in the list.
-NEVER = np.iinfo(np.int64).max
 CLASSES = ("core", "conditional", "generic bait", "anti-signal", "sparse", "neutral")
 # The code of an entity without an OER, which has no class.
 UNDEFINED = -1
@@ -20,13 +20,13 @@ MAX_SPARSE_DF, GENERIC, STRONG = 2, 50, 0.5
 
 
 def first_ranks(link_ranks: Ints, starts: Ints) -> Ints:
-    """The best rank among the entities of each document, ``NEVER`` if none is listed, shape (n_documents,).
+    """The best rank among the entities of each document, ``NO_RANK`` if none is listed, shape (n_documents,).
 
-    - ``link_ranks``: the rank (from 0) of each link's entity in its topic's list, ``NEVER`` if it is not listed, shape
-      (n_links,)
+    - ``link_ranks``: the rank (from 0) of each link's entity in its topic's list, ``NO_RANK`` if it is not listed,
+      shape (n_links,)
     - ``starts``: the start of the links of each document, and the end of the last ones, shape (n_documents + 1,)
     """
-    first = np.full(len(starts) - 1, NEVER)
+    first = np.full(len(starts) - 1, NO_RANK)
     filled = np.flatnonzero(np.diff(starts))
     if len(filled):
         first[filled] = np.minimum.reduceat(link_ranks, starts[filled])

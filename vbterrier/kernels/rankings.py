@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 # The largest cutoff: discounts of all ranks are held in memory.
 MOST_RANKS = 1_000_000
+# The rank of what is not in a ranking: beyond every cutoff.
+NO_RANK = np.iinfo(np.int64).max
 # Numbers of keys that NumPy sorts by counting, and the largest padding of a table of groups, in its elements.
 _RADIX, _PADDING = 1 << 16, 3
 

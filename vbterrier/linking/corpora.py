@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from vbterrier.errors import FileError, InputError, ParameterError, agreeing, excerpt, warn
 from vbterrier.frames.files.source import MAX_BYTES, RepeatedMemberError, Source, parse_json
-from vbterrier.linking.links import WIKIPEDIA_ID, WIKIPEDIA_TITLE
+from vbterrier.frames.id_spaces import WIKIPEDIA_ID, WIKIPEDIA_TITLE
 from vbterrier.linking.services.annotators import REL
 from vbterrier.linking.services.json_answers import Node, title_id, title_name
 

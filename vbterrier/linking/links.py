@@ -23,11 +23,6 @@ SCALES = ("probability", "score")
 _TYPES = dict.fromkeys(COLUMNS, "str") | {"text": "int64", "start": "int64", "end": "int64", "score": "float64"}
 # Similarities of names held in memory at a time: 64 MB.
 BLOCK_CELLS = 2**23
-# The id spaces of public linkers; other knowledge bases define their own.
-WIKIPEDIA_TITLE = "wikipedia_title"
-WIKIPEDIA_ID = "wikipedia_id"
-WIKIDATA = "wikidata"
-DBPEDIA = "dbpedia"
 
 
 def positive(name: str, value: int) -> int:

@@ -9,6 +9,7 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, agreeing, choice, warn
 from vbterrier.frames.contracts import pandas_frame, require
+from vbterrier.frames.id_spaces import NIL
 from vbterrier.frames.ids import column_ids
 from vbterrier.frames.ranking import ranked
 from vbterrier.linking.links import Identified, Links, links_frame, positive
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
 
 _RESULTS = "results of the retriever"
-
-NIL = "NIL"
 
 
 class RetrieverLinker(Identified):

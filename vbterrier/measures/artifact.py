@@ -23,6 +23,7 @@ from vbterrier.frames.ids import column_ids
 from vbterrier.frames.named import SET_PREFIX, register_intents, register_tags
 from vbterrier.frames.notebook import Panel, count_text
 from vbterrier.frames.results import Shown
+from vbterrier.hosts.pyterrier import META_FILE
 from vbterrier.intents.coverage import Intents, Tags
 from vbterrier.intents.parts import PARTS
 from vbterrier.measures import intents as ambiguous
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from vbterrier.frames.results import Figures
 
 
-_META, _INTENTS, _TAGS = "pt_meta.json", "intents.parquet", "tags.parquet"
+_INTENTS, _TAGS = "intents.parquet", "tags.parquet"
 _TOPICS, _LABELS, _DATASHEET = "topics.parquet", "annotations.parquet", "datasheet.md"
 _MAX_DATASHEET = 1 << 24
 _IDS = ("qid", "docno", "entity_id")
@@ -103,17 +104,17 @@ class IntentSet(Shown, pt.Artifact):  # type: ignore[misc]
     def __init__(self, path: StrPath) -> None:
         super().__init__(path_parameter("path", path))
         root, identity = self.path, {"type": self.ARTIFACT_TYPE, "format": self.ARTIFACT_FORMAT}
-        require_regular(*(root / name for name in (_META, _INTENTS, _TAGS, _TOPICS, _LABELS, _DATASHEET)))
+        require_regular(*(root / name for name in (META_FILE, _INTENTS, _TAGS, _TOPICS, _LABELS, _DATASHEET)))
         try:
-            meta = parse_json(read_content(root / _META, 1 << 16))
+            meta = parse_json(read_content(root / META_FILE, 1 << 16))
         except OSError as error:
             what = "is no IntentSet" if is_folder(root) else "is no folder"
-            raise FileError(root, f"{what}: {_META} cannot be read ({error.strerror or error})") from error
+            raise FileError(root, f"{what}: {META_FILE} cannot be read ({error.strerror or error})") from error
         except (ValueError, RecursionError) as error:
-            raise FileError(root / _META, f"is no JSON ({error}); build the set again") from error
+            raise FileError(root / META_FILE, f"is no JSON ({error}); build the set again") from error
         if not isinstance(meta, dict) or {name: meta.get(name) for name in identity} != identity:
             raise FileError(
-                root / _META, f"wanted {identity}, found {meta!r:.200}; pt.Artifact.load finds who reads it"
+                root / META_FILE, f"wanted {identity}, found {meta!r:.200}; pt.Artifact.load finds who reads it"
             )
         if not (root / _INTENTS).is_file():
             raise FileError(root / _INTENTS, "is missing; build the set again")
@@ -164,7 +165,7 @@ class IntentSet(Shown, pt.Artifact):  # type: ignore[misc]
                 pq.write_table(table, part / name)
             if datasheet:
                 (part / _DATASHEET).write_text(datasheet, encoding="utf-8")
-            (part / _META).write_text(json.dumps(meta) + "\n", encoding="utf-8")
+            (part / META_FILE).write_text(json.dumps(meta) + "\n", encoding="utf-8")
         return cls(path)
 
     def to_frame(self) -> pd.DataFrame:

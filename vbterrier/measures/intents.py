@@ -15,7 +15,7 @@ from vbterrier.intents.coverage import JUDGED, Coverage, Intents, Tags, cover
 from vbterrier.intents.parts import PART_GAINS, PARTS, READINGS, SPLIT, TOGETHER, split_parts, tags_of_parts
 from vbterrier.intents.similarities import neighbour_pairs
 from vbterrier.intents.sources import from_diversity, from_run
-from vbterrier.intents.taggers import MANY_TIED
+from vbterrier.intents.taggers import MAX_TIED_TAG_SHARE
 from vbterrier.kernels import vb
 from vbterrier.kernels.novelty import unit_gains
 from vbterrier.measures.base import CUTOFF, UNDEFINED, Measure, Param
@@ -141,7 +141,7 @@ class CandidateMeasure(Measure):
         else:
             tags = scoring.target.memo(("tags", self.sources), lambda: self._tags(scoring, own_tags, tags_with_parts))
         covered = cover(scoring.run, intents, tags, scoring.depth, nil=self._nil)
-        if covered.ties.tied > MANY_TIED:
+        if covered.ties.tied > MAX_TIED_TAG_SHARE:
             warn(
                 f"{scoring.run.name}: {covered.ties.sentence()}; tag with priors, or leave tied mentions out with "
                 "TagOptions(on_ties='drop')"

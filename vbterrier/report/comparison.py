@@ -12,12 +12,11 @@ from vbterrier.errors import ParameterError, choice, examples, nearest, printabl
 from vbterrier.evaluate.comparison import corrected_over
 from vbterrier.evaluate.intent_notes import GUESSES
 from vbterrier.evaluate.verdicts import FLAG_MARK, count_range_text
-from vbterrier.frames.answer import MARKS
+from vbterrier.frames.answer import FAIL, MARKS, UNKNOWN
 from vbterrier.report import latex
 from vbterrier.report.captions import best_rows, interval_methods, measures_sentence
 from vbterrier.report.latex import MAX_MEAN_COLUMNS, brackets, by_measure, fixed_number
 from vbterrier.report.tables import PAPERS, escape_for_style, format_table, interval_texts, joined_ends, with_caption
-from vbterrier.stats.noninferiority import FAIL, UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

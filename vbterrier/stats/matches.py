@@ -13,6 +13,7 @@ from vbterrier.errors import ParameterError
 from vbterrier.frames.ids import Ids, column_ids
 from vbterrier.kernels import vb
 from vbterrier.kernels.fingerprints import mix
+from vbterrier.kernels.rankings import NO_RANK
 from vbterrier.kernels.tolerances import ROUNDING
 from vbterrier.stats.perturbations import Tagged
 
@@ -21,10 +22,6 @@ if TYPE_CHECKING:
 
     from vbterrier.annotations import Floats, Ints, Words
     from vbterrier.stats.candidates import CandidateArrays
-
-
-# The rank of the first tagged document if there is none.
-NEVER = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +129,7 @@ class AlignedMatches:
             gain = np.minimum(ratio, 1.0) if noisy else ratio
         gain = gain.reshape(b, n)
         nil = until >= 0
-        gain[:, nil] = until[nil] >= (NEVER if cutoff is None else cutoff)
+        gain[:, nil] = until[nil] >= (NO_RANK if cutoff is None else cutoff)
         return gain
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vbterrier.errors import ParameterError
+from vbterrier.frames.answer import FAIL, PASS, UNKNOWN
 from vbterrier.kernels.mean_limits import (
     Moments,
     SampledQueries,
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from vbterrier.annotations import Bools, Floats, Ints
     from vbterrier.frames.contracts import Bounds
 
-PASS, FAIL, UNKNOWN = "PASS", "FAIL", "UNKNOWN"
 # Guarantees: a limit of the mean that counts unseen losses, and Clopper and Pearson's of large losses; or limits of the
 # mean for any distribution.
 BOTH, ANY = "mean+losses", "any"

@@ -9,6 +9,7 @@ from vbterrier.errors import FileError, agreeing, printable, warn
 from vbterrier.frames.files.json_tables import is_json, parse_number, parse_object
 from vbterrier.frames.files.linker_answers import (
     ANSWERS,
+    REL_TYPES,
     UNREAD,
     Answers,
     answers_reader,
@@ -28,7 +29,7 @@ from vbterrier.frames.files.source import (
     quoted_text,
     split_fields,
 )
-from vbterrier.frames.id_spaces import NIL, PAGE, TITLE, WIKIDATA, is_no_entity
+from vbterrier.frames.id_spaces import NIL, WIKIDATA, WIKIPEDIA_ID, WIKIPEDIA_TITLE, is_no_entity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -53,10 +54,9 @@ _JSON_LINKS = re.compile(
 _HEAD_BYTES = 1 << 16
 _XML = re.compile(rb"\s*(<\?xml|<rdf:RDF)")
 _DOCUMENT = re.compile(r"#\s*(?:[\w-]+:)?document_id\s*=\s*(\S.*)")
-_REL_KINDS: tuple[Any, ...] = (int, int, str, str, (int, float), (int, float), str)
 # The cells of HIPE for a word without a link.
 _NO_LINK = ("_", "-", "")
-_N_REL, _ALL_FIELDS = len(_REL_KINDS), 8
+_ALL_FIELDS = 8
 
 
 def link_layout(source: Source) -> LinkLayout | None:
@@ -144,7 +144,7 @@ def _layout_of_members(record: dict[str, Any]) -> LinkLayout | None:
         return BLINK
     lists = [links for links in record.values() if isinstance(links, list)]
     first = next((links[0] for links in lists if links), None)
-    return REL if len(lists) == len(record) > 0 and isinstance(first, list) and len(first) == _N_REL else None
+    return REL if len(lists) == len(record) > 0 and isinstance(first, list) and len(first) == len(REL_TYPES) else None
 
 
 def _first_object(source: Source, line: bytes) -> Any:
@@ -310,7 +310,7 @@ def _aida_words(source: Source) -> Iterator[_Word | str | None]:
             raise line.misfit("a word, or word, B or I, mention, entity (--NME--: none), address, page id, Freebase id")
         else:
             name, address, page = (line.entity(3, "--NME--"), *fields[4:6], "", "")[:3]
-            entities = [(address or name, TITLE), (page, PAGE)] if name else []
+            entities = [(address or name, WIKIPEDIA_TITLE), (page, WIKIPEDIA_ID)] if name else []
             yield _Word(line.number, fields[0], fields[1], tuple(each for each in entities if each[0]), fields[2])
 
 
@@ -422,10 +422,10 @@ def _rel(source: Source) -> Iterator[Mention]:
     for line, record in _objects(source):
         for docno, links in record.items():
             for link in links if isinstance(links, list) else [links]:
-                fits = isinstance(link, list) and len(link) == _N_REL
+                fits = isinstance(link, list) and len(link) == len(REL_TYPES)
                 # Versions of REL differ in the order of the last two fields.
-                last = _REL_KINDS[5:]
-                kinds = [*_REL_KINDS[:5], *(last[::-1] if fits and isinstance(link[5], str) else last)]
+                last = REL_TYPES[5:]
+                kinds = [*REL_TYPES[:5], *(last[::-1] if fits and isinstance(link[5], str) else last)]
                 if (
                     not fits
                     or not all(isinstance(*pair) for pair in zip(link, kinds, strict=True))
@@ -436,7 +436,7 @@ def _rel(source: Source) -> Iterator[Mention]:
                     raise FileError(source.path, message, line=line)
                 start, length, text, title, score = link[:5]
                 entity = "" if title == NIL else title
-                yield Mention(line, docno, start, start + length, text, [(entity, TITLE, float(score))])
+                yield Mention(line, docno, start, start + length, text, [(entity, WIKIPEDIA_TITLE, float(score))])
 
 
 def _elq(source: Source) -> Iterator[Mention]:
@@ -464,7 +464,7 @@ def _elq(source: Source) -> Iterator[Mention]:
             score = parse_number(scores[place]) if place < len(scores) else None
             pair = texts[place] if place < len(texts) else None
             text = str(pair[-1]) if isinstance(pair, list) and pair else ""
-            yield Mention(line, docno, span[0], span[1], text, [(str(entity), PAGE, score)])
+            yield Mention(line, docno, span[0], span[1], text, [(str(entity), WIKIPEDIA_ID, score)])
 
 
 def _list_member(record: dict[str, Any], name: str) -> list[Any]:
@@ -484,7 +484,7 @@ def _blink(source: Source) -> Iterator[Mention]:
             )
         # BLINK writes -1 for unknown entities.
         entity_id = "" if str(entity) in ("-1", "") else str(entity)
-        yield Mention(line, docno, -1, -1, text, [(entity_id, PAGE, None)])
+        yield Mention(line, docno, -1, -1, text, [(entity_id, WIKIPEDIA_ID, None)])
 
 
 def _answers(answers: Answers) -> Callable[[Source], Iterator[Mention]]:

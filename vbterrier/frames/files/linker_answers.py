@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from vbterrier.errors import FileError, agreeing, printable, warn
 from vbterrier.frames.files.json_tables import parse_number
 from vbterrier.frames.files.source import quoted_text
-from vbterrier.frames.id_spaces import DBPEDIA, PAGE, TITLE, WIKIDATA
+from vbterrier.frames.id_spaces import DBPEDIA, WIKIDATA, WIKIPEDIA_ID, WIKIPEDIA_TITLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -169,7 +169,7 @@ def _in_wikipedia(title: Any, page: Any) -> list[tuple[str, str]]:
     number = _whole(page)
     if title is None or type(number) is not int or number <= 0:
         return []
-    return [(str(title), TITLE), (str(number), PAGE)]
+    return [(str(title), WIKIPEDIA_TITLE), (str(number), WIKIPEDIA_ID)]
 
 
 def _annotation(item: Any) -> Iterable[AnswerMention]:
@@ -185,7 +185,7 @@ def _wat_entity(item: Any) -> Iterable[AnswerMention]:
 
 def _refined_span(item: Any) -> Iterable[AnswerMention]:
     entity = item["predicted_entity"] or {}
-    ids = ((entity.get("wikidata_entity_id"), WIKIDATA), (entity.get("wikipedia_entity_title"), TITLE))
+    ids = ((entity.get("wikidata_entity_id"), WIKIDATA), (entity.get("wikipedia_entity_title"), WIKIPEDIA_TITLE))
     entities = [(str(each), space) for each, space in ids if each]
     score = item.get("entity_linking_model_confidence_score")
     yield from _one(item["start"], item["start"] + item["ln"], item["text"], entities or [("", "")], score)
@@ -219,7 +219,7 @@ def _form(item: Any) -> Iterable[AnswerMention]:
 def _fishing_entity(item: Any) -> Iterable[AnswerMention]:
     page, code = str(item.get("wikipediaExternalRef") or ""), str(item.get("wikidataId") or "")
     # An entity without a page has one place in the space of pages: none.
-    ids = [(page, PAGE), *([(code, WIKIDATA)] if code else [])] if page or code else []
+    ids = [(page, WIKIPEDIA_ID), *([(code, WIKIDATA)] if code else [])] if page or code else []
     score = next((item[name] for name in ("confidence_score", "nerd_score") if name in item), None)
     yield from _one(item["offsetStart"], item["offsetEnd"], item["rawName"], ids, score)
 
@@ -269,7 +269,7 @@ def _triples(answer: Any) -> Items:
 
 def _triple(item: Any) -> Iterable[AnswerMention]:
     start, length, title = item
-    yield from _one(start, start + length, "", [(str(title), TITLE)], None)
+    yield from _one(start, start + length, "", [(str(title), WIKIPEDIA_TITLE)], None)
 
 
 def _link(item: Any) -> Iterable[AnswerMention]:
@@ -309,7 +309,7 @@ def _ambiverse(item: Any) -> Iterable[AnswerMention]:
 def _azure(item: Any) -> Iterable[AnswerMention]:
     for place in item["matches"]:
         start, score = place["offset"], place.get("confidenceScore")
-        yield from _one(start, start + place["length"], place["text"], [(str(item["url"]), TITLE)], score)
+        yield from _one(start, start + place["length"], place["text"], [(str(item["url"]), WIKIPEDIA_TITLE)], score)
 
 
 def _google_items(answer: Any) -> Items:
@@ -321,7 +321,7 @@ def _google(item: Any) -> Iterable[AnswerMention]:
     address = item["metadata"].get("wikipedia_url")
     for place in item["mentions"]:
         text, start = place["text"]["content"], place["text"]["beginOffset"]
-        yield from _one(start, start + len(text), text, [(str(address), TITLE)] if address else [], None)
+        yield from _one(start, start + len(text), text, [(str(address), WIKIPEDIA_TITLE)] if address else [], None)
 
 
 def _has(value: Any, *names: str) -> bool:
@@ -329,7 +329,8 @@ def _has(value: Any, *names: str) -> bool:
 
 
 def _extend(item: Any) -> Iterable[AnswerMention]:
-    yield from _one(item["char_start"], item["char_end"], item["mention"], [(str(item["entity"]), TITLE)], None)
+    ids = [(str(item["entity"]), WIKIPEDIA_TITLE)]
+    yield from _one(item["char_start"], item["char_end"], item["mention"], ids, None)
 
 
 def _columns(*names: str, needs: tuple[str, ...] = ()) -> Callable[[Any], Items]:
@@ -415,7 +416,7 @@ def _relik_span(item: Any) -> Iterable[AnswerMention]:
     start, end = _offsets(span["start"], span["end"])
     if text[start:end] != span["text"]:
         raise ValueError("the text at the offsets is another one; use annotation_type='char', not words")
-    yield from _one(start, end, span["text"], [(str(span["label"]), TITLE)], None)
+    yield from _one(start, end, span["text"], [(str(span["label"]), WIKIPEDIA_TITLE)], None)
 
 
 def _turns(answer: Any) -> Items:
@@ -431,12 +432,12 @@ def _turns(answer: Any) -> Items:
 
 def _turn_link(item: Any) -> Iterable[AnswerMention]:
     part, (start, length, text, title) = item
-    yield AnswerMention(*_offsets(start, start + length), str(text), [([(str(title), TITLE)], None)], part)
+    yield AnswerMention(*_offsets(start, start + length), str(text), [([(str(title), WIKIPEDIA_TITLE)], None)], part)
 
 
 def _wikifier(item: Any) -> Iterable[AnswerMention]:
     # The ends are those of last characters.
-    spaces = {"url": TITLE, "wikiDataItemId": WIKIDATA, "dbPediaIri": DBPEDIA}
+    spaces = {"url": WIKIPEDIA_TITLE, "wikiDataItemId": WIKIDATA, "dbPediaIri": DBPEDIA}
     ids = [(str(item[name]), space) for name, space in spaces.items() if item.get(name)]
     for place in item["support"]:
         yield from _one(place["chFrom"], place["chTo"] + 1, "", ids, item["pageRank"])
@@ -451,7 +452,7 @@ def _sentences(answer: Any) -> Items:
 
 def _entity_mention(item: Any) -> Iterable[AnswerMention]:
     title = item.get("entitylink", "O")
-    ids = [] if title == "O" else [(str(title), TITLE)]
+    ids = [] if title == "O" else [(str(title), WIKIPEDIA_TITLE)]
     yield from _one(item["characterOffsetBegin"], item["characterOffsetEnd"], item["text"], ids, None)
 
 
@@ -498,7 +499,7 @@ def _beams(item: Any) -> Iterable[AnswerMention]:
     for beam in item:
         title, _, language = str(beam.get("text", "")).rpartition(_EDITION)
         address = f"https://{language}.wikipedia.org/wiki/{title.replace(' ', '_')}"
-        ids = [(str(beam["id"]), WIKIDATA)] if "id" in beam else [(address, TITLE)]
+        ids = [(str(beam["id"]), WIKIDATA)] if "id" in beam else [(address, WIKIPEDIA_TITLE)]
         candidates.append((ids, beam["score"]))
     yield AnswerMention(-1, -1, "", candidates)
 
@@ -520,7 +521,9 @@ def _kilt(item: Any) -> Iterable[AnswerMention]:
     for output in outputs:
         page: dict[str, Any] = next(iter(output.get("provenance") or []), {})
         title = page.get("title") or output["answer"]
-        ids = [(str(title), TITLE), *([(str(page["wikipedia_id"]), PAGE)] if page.get("wikipedia_id") else [])]
+        ids = [(str(title), WIKIPEDIA_TITLE)]
+        if page.get("wikipedia_id"):
+            ids.append((str(page["wikipedia_id"]), WIKIPEDIA_ID))
         candidates.append((ids if title else [("", "")], None))
     yield AnswerMention(-1, -1, str(mention), candidates)
 
@@ -598,8 +601,8 @@ _TABLE = (
     "write its links as lines of docno, start, end (of the last character) and entity between tabs, or as a table with "
     "the columns docno and entity_id (qid and entity_id for answers)"
 )
-# Start, length, mention and title of a link of REL, and its number of members.
-_REL, N_REL_MEMBERS = (int, int, str, str), 7
+# Types of the members of a link of REL: start, length, mention, title, two confidences and the type of the entity.
+REL_TYPES: tuple[Any, ...] = (int, int, str, str, (int, float), (int, float), str)
 
 
 def answers_reader(record: dict[str, Any], head: bytes) -> Answers | None:
@@ -637,7 +640,7 @@ def refuse_unnamed(source: Source, first: Any) -> None:
         raise FileError(source.path, message)
     if first and all(isinstance(each, dict) and {"text", "score"} <= set(each) for each in first):
         raise FileError(source.path, f"is an answer of GENRE without offsets; {_TABLE}")
-    is_rel = len(first) == N_REL_MEMBERS and all(isinstance(*pair) for pair in zip(first, _REL, strict=False))
+    is_rel = len(first) == len(REL_TYPES) and all(isinstance(*pair) for pair in zip(first, REL_TYPES[:4], strict=False))
     if is_rel or _triples([first]):
         linker = "REL" if is_rel else "GENRE or EntQA"
         message = f"is an answer of {linker} that does not name its document; save one object of answers by docno"

@@ -38,9 +38,10 @@ WHOLE_COLUMNS = frozenset({"rank", "label"})
 # Columns that hold numbers also where they are read as text first.
 _NUMBERS = frozenset({"rank", "label", "score"})
 _PARQUET, _ZIP = b"PAR1", b"PK\x03\x04"
+GZIP_MAGIC = b"\x1f\x8b"
 _COMPRESSED = re.compile(
-    rb"(?P<gzip>\x1f\x8b)|(?P<bz2>BZh[1-9](1AY&SY|\x17rE8P\x90))|(?P<zstd>\x28\xb5\x2f\xfd)|(?P<xz>\xfd7zXZ\0)"
-    rb"|(?P<lz4>\x04\x22\x4d\x18)"
+    rb"(?P<gzip>%b)|(?P<bz2>BZh[1-9](1AY&SY|\x17rE8P\x90))|(?P<zstd>\x28\xb5\x2f\xfd)|(?P<xz>\xfd7zXZ\0)"
+    rb"|(?P<lz4>\x04\x22\x4d\x18)" % GZIP_MAGIC
 )
 # Beginnings of files that are no text, with the remedy.
 _FOREIGN_STARTS = {

@@ -18,6 +18,7 @@ from vbterrier.errors import FileError, InputError, ParameterError, choice, exce
 from vbterrier.frames.files.source import is_there, require_regular
 from vbterrier.frames.id_spaces import id_in
 from vbterrier.frames.names import normal_forms
+from vbterrier.hosts.pyterrier import META_FILE
 from vbterrier.kernels.tolerances import REPLICA_ROUNDING, WHOLE_ROUNDING
 from vbterrier.linking.kb.sqlite import ARTIFACT, FACTS, IN_FOLDER, MAX_COMPARED_NAMES, KBConnection, lexicon_path
 from vbterrier.linking.kb.staging import text_fault
@@ -453,7 +454,7 @@ class KnowledgeBase(pt.Artifact):  # type: ignore[misc]
         yield IN_FOLDER, str(self._file)
         if lexicon_path(self._file).exists():
             yield lexicon_path(Path(IN_FOLDER)).name, str(lexicon_path(self._file))
-        yield "pt_meta.json", BytesIO(json.dumps(ARTIFACT).encode())
+        yield META_FILE, BytesIO(json.dumps(ARTIFACT).encode())
 
     def __enter__(self) -> Self:
         return self

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from vbterrier.errors import FileError, InputError, choice, module_of_extra, path_parameter
 from vbterrier.frames.files.source import is_folder, is_there
+from vbterrier.frames.id_spaces import WIKIDATA, WIKIPEDIA_ID, WIKIPEDIA_TITLE
 from vbterrier.linking.kb.building import building
 from vbterrier.linking.kb.staging import UntrustedSQLite, quoted_text, text_fault
-from vbterrier.linking.links import WIKIDATA, WIKIPEDIA_ID, WIKIPEDIA_TITLE
 from vbterrier.log import bar
 
 if TYPE_CHECKING:

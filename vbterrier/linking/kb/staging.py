@@ -12,7 +12,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from vbterrier.errors import FileError, InputError, examples, printable, warn
-from vbterrier.frames.files.source import BOM, Source
+from vbterrier.frames.files.source import BOM, GZIP_MAGIC, Source
 from vbterrier.linking.kb.sqlite import (
     MAX_LETTERS,
     MAX_VALUE,
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
 # The largest entities of Wikidata have some 5 MB.
 MAX_LINE = 64 * 2**20
-_GZIP, _BZ2 = b"\x1f\x8b", b"BZh"
-_TOOLS = {_GZIP: "gunzip", _BZ2: "bunzip2"}
+_BZ2 = b"BZh"
+_TOOLS = {GZIP_MAGIC: "gunzip", _BZ2: "bunzip2"}
 
 
 def numbered_lines(
@@ -82,7 +82,7 @@ def decompression_tool(path: Path) -> str:
 def _decompressed_stream(raw: BinaryIO) -> Any:
     magic = raw.read(3)
     raw.seek(0)
-    if magic.startswith(_GZIP):
+    if magic.startswith(GZIP_MAGIC):
         return gzip.GzipFile(fileobj=raw)
     return bz2.BZ2File(raw) if magic == _BZ2 else nullcontext(raw)
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from vbterrier.errors import FileError, InputError, ParameterError, excerpt, path_parameter, settings_parameter
 from vbterrier.frames.contracts import pandas_frame, require
+from vbterrier.frames.id_spaces import WIKIDATA
 from vbterrier.linking.kb.building import building
 from vbterrier.linking.kb.files import EntityPriors, counted_entities, parse_json_line
 from vbterrier.linking.kb.staging import numbered_lines
-from vbterrier.linking.links import WIKIDATA
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import urlsplit
 
 from vbterrier.errors import ParameterError, number, whole
-from vbterrier.linking.links import DBPEDIA, WIKIDATA, WIKIPEDIA_ID, WIKIPEDIA_TITLE
+from vbterrier.frames.id_spaces import DBPEDIA, WIKIDATA, WIKIPEDIA_ID, WIKIPEDIA_TITLE
 from vbterrier.linking.services.client import Client
 from vbterrier.linking.services.json_answers import Candidate, Format, dbpedia_id, title_id, title_name, utf16_length
 from vbterrier.linking.services.transport import Request

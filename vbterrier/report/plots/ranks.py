@@ -14,6 +14,7 @@ from vbterrier.frames.contracts import pandas_frame
 from vbterrier.kernels.tolerances import PROBABILITY_ROUNDING
 from vbterrier.report import captions
 from vbterrier.report.plots import elements, style
+from vbterrier.stats.variance_components import INTERACTIONS
 
 if TYPE_CHECKING:
     from vbterrier.annotations import Floats
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
 # White to light blue, so that marks on it are visible.
 _SHADES = ("#ffffff", "#6baed6")
-# This source is grey: it is not due to any single source.
-TOGETHER = "interactions"
 
 
 def rank_uncertainty(ranking: Any, probabilities: Any = None, *, ax: Any = None, width: float = style.COLUMN) -> Any:
@@ -218,8 +217,9 @@ def _valid_shares(shares: Any) -> pd.DataFrame:
 def _share_matrix(frame: pd.DataFrame, *, sort: bool) -> tuple[list[str], list[str], Floats, Floats]:
     """Names of rows, sources, shares in percent with shape (rows, sources), and standard errors of rows."""
     rows = pd.MultiIndex.from_frame(frame[["name", "measure"]].drop_duplicates())
-    sources = sorted(frame["source"].unique(), key=lambda source: source == TOGETHER)
-    if len(sources) - (TOGETHER in sources) > len(style.FILLS):
+    # Interactions are grey and last, since they are not due to any single source.
+    sources = sorted(frame["source"].unique(), key=lambda source: source == INTERACTIONS)
+    if len(sources) - (INTERACTIONS in sources) > len(style.FILLS):
         raise ParameterError(
             f"{len(sources)} sources ({examples(sources, 8)}) are too many for one figure; "
             f"add up small ones, at most {len(style.FILLS)}"
@@ -245,7 +245,7 @@ def _draw_shares(ax: Any, table: Floats, sources: list[str], size: tuple[float, 
     low, high = float(below.sum(axis=1).min()), float(above.sum(axis=1).max())
     ax.set_xlim(low, max(high, 100))
     inch = size[0] / (max(high, 100) - low)
-    colours = [style.MUTED if source == TOGETHER else style.FILLS[at] for at, source in enumerate(sources)]
+    colours = [style.MUTED if source == INTERACTIONS else style.FILLS[at] for at, source in enumerate(sources)]
     rows = np.arange(len(table))
     for at, colour in enumerate(colours):
         left = np.where(shares[:, at] < 0, below[:, :at].sum(axis=1), above[:, :at].sum(axis=1))
