@@ -40,6 +40,8 @@ FORMAT, STAGE_TYPE = "vbterrier", "trained_stage"
 _PARAMETERS = "model.json"
 # The format of the file of parameters.
 _VERSION = 5
+# The cutoff of nDCG in validations and in the loss of trees.
+NDCG_CUTOFF = 20
 # The size of the files of a stage: parameters with the topics of the training, and trees as text.
 MAX_STAGE_BYTES = 1 << 30
 

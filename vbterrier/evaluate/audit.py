@@ -35,7 +35,7 @@ from vbterrier.frames.answer import Caveat, sentence
 from vbterrier.frames.contracts import in_units
 from vbterrier.frames.files.reading import evaluated_qrels
 from vbterrier.frames.notebook import Panel, count_text, reliability_diagrams
-from vbterrier.frames.pictures import Bar, IntervalPicture, Rule
+from vbterrier.frames.pictures import MAX_BARS, Bar, IntervalPicture, Rule
 from vbterrier.frames.pipelines import pipeline_input
 from vbterrier.frames.queries import require_unweighted
 from vbterrier.frames.results import Shown, measure_text
@@ -59,9 +59,8 @@ if TYPE_CHECKING:
 
 # Differences of shares of machine labels between systems that matter.
 _UNEVEN = 0.05
-# Arguments that a list of topics to judge has, too, and systems that a picture has.
+# Arguments that a list of topics to judge has, too.
 _NEXT_STEP_ARGUMENTS = ("runs", "qrels", "labels", "on_topics", "duplicates", "system")
-_MOST_DRAWN = 15
 # Columns that follow those of names: what a row is about comes before its numbers, and stays in sight on telephones.
 _FIRST_COLUMNS = ("measure", "estimate", "judge")
 # The methods of corrected scores by documents, in words.
@@ -169,10 +168,10 @@ class JudgeAudit(Shown):
         corrected = self.systems[(self.systems["estimate"] == CORRECTED) & self.systems["value"].notna()]
         if not len(corrected):
             shares = self.verdicts[["judge", "reversed", "reversed_low", "reversed_high"]].dropna()
-            bars = [Bar(*row) for row in shares.head(_MOST_DRAWN).itertuples(index=False, name=None)]
+            bars = [Bar(*row) for row in shares.head(MAX_BARS).itertuples(index=False, name=None)]
             rule = Rule(MOST_REVERSED, "above it, NOT TRUSTED")
             return IntervalPicture("share of pairs of systems reversed", tuple(bars), (rule,)) if bars else None
-        rows = corrected.sort_values("value", ascending=False, kind="stable").head(_MOST_DRAWN)
+        rows = corrected.sort_values("value", ascending=False, kind="stable").head(MAX_BARS)
         bars = [Bar(*row) for row in rows[["name", "value", "low", "high"]].itertuples(index=False, name=None)]
         level = f"{100 * rows['level'].iloc[0]:g}% intervals"
         return IntervalPicture(f"corrected {rows['measure'].iloc[0]}, {level}", tuple(bars))

@@ -31,13 +31,14 @@ from vbterrier.frames.files.reading import evaluated_qrels
 from vbterrier.frames.ids import column_ids
 from vbterrier.frames.linked_pool import LinkedPool
 from vbterrier.frames.notebook import Panel, count_text
-from vbterrier.frames.pictures import Bar, IntervalPicture, Rule
+from vbterrier.frames.pictures import MAX_BARS, Bar, IntervalPicture, Rule
 from vbterrier.frames.ranges import score_bounds
 from vbterrier.frames.ranking import loaded_run
 from vbterrier.frames.results import Shown, facts, of_means
 from vbterrier.measures.entity import OER, BaitRate, NonRelCov, ObsCov, OERCorr, OracleCov, RelCov, SignalRate, TopBait
 from vbterrier.measures.target import EvaluationTarget, Scoring, deepest
 from vbterrier.settings import Data, Inference, Options, with_defaults
+from vbterrier.stats.paired_tests import MIN_TOPICS
 from vbterrier.stats.regression import STRATA_COLUMNS as STRATA
 from vbterrier.stats.regression import coverage_strata
 from vbterrier.stats.topic_intervals import (
@@ -61,8 +62,8 @@ if TYPE_CHECKING:
     from vbterrier.remedies import Call
 
 
-# A share of documents that is a serious caveat, and entity runs that a picture has.
-_SERIOUS_SHARE, _MOST_DRAWN = 0.2, 15
+# A share of documents that is a serious caveat.
+_SERIOUS_SHARE = 0.2
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -151,7 +152,7 @@ class CoverageReport(Shown):
     def _picture(self) -> IntervalPicture:
         columns = ["name", "DiscRatio", "low", "high"]
         bars = [Bar(*row) for row in self.discrimination[columns].itertuples(index=False, name=None)]
-        return IntervalPicture("DiscRatio", tuple(bars[:_MOST_DRAWN]), (Rule(1.0, "no discrimination"),))
+        return IntervalPicture("DiscRatio", tuple(bars[:MAX_BARS]), (Rule(1.0, "no discrimination"),))
 
     def _panels(self) -> Iterator[Panel]:
         yield from of_means(self.entities, title="Entity runs")
@@ -229,8 +230,6 @@ MEASURES = ("AP", "nDCG@20")
 RATIO = "topics (percentile), ratio of means"
 # Methods that resample topics.
 _RESAMPLED_METHODS = (*(f"topics ({method})" for method in RESAMPLED_METHODS), RATIO)
-# Topics are the units of all intervals, which need at least two.
-_TWO = 2
 # A column beside those of the document measures.
 _COVERAGE = "coverage of the reference run"
 
@@ -304,7 +303,7 @@ class EntityLevel:
                 bounds, qids = score_bounds(measure), list(defined.index)
                 method = method_within(interval, bounds)
                 ends = Interval(np.nan, np.nan, f"topics ({method})")
-                if len(defined) >= _TWO:
+                if len(defined) >= MIN_TOPICS:
                     ends = topics_interval(defined.to_numpy(), method=method, qids=qids, bounds=bounds, **shared)
                 rows.append((name, measure, defined.mean(), ends.low, ends.high, ends.method, len(defined)))
                 if measure == str(self.nonrel_cov):
@@ -312,14 +311,14 @@ class EntityLevel:
                     ratio = Ratio(np.nan, np.nan, np.nan, 0)
                     if len(both):
                         ratio = disc_ratio(*(column for _, column in both.items()), **shared)
-                    if len(both) < _TWO:
+                    if len(both) < MIN_TOPICS:
                         ratio = Ratio(ratio.value, np.nan, np.nan, len(both))
                     label = measure.replace("NonRelCov", "DiscRatio")
                     rows.append((name, label, ratio.value, ratio.low, ratio.high, RATIO, ratio.n_qids))
         table = pd.DataFrame(rows, columns=["name", "measure", "value", "low", "high", "method", "n_qids"])
         # Overlap is undefined for topics without a reached document, which RelCov shows already.
         is_overlap = table["measure"] == self.names[-1]
-        few = table.loc[~is_overlap & (table["n_qids"] < _TWO), "measure"].unique()
+        few = table.loc[~is_overlap & (table["n_qids"] < MIN_TOPICS), "measure"].unique()
         if len(few):
             warn(f"{examples(few)}: fewer than two topics have a value, so there is no interval")
         resamples = np.where(table["method"].isin(_RESAMPLED_METHODS), n_resamples, 0)

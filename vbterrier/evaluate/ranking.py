@@ -12,7 +12,7 @@ import pandas as pd
 from vbterrier.errors import InputError, ParameterError, choice, excerpt, printable, require_system
 from vbterrier.evaluate.inputs import evaluation_target, fitted_runs, loaded_runs, measure_with_distribution
 from vbterrier.frames.notebook import Panel, count_text
-from vbterrier.frames.pictures import Bar, IntervalPicture
+from vbterrier.frames.pictures import MAX_BARS, Bar, IntervalPicture
 from vbterrier.frames.queries import sample_by, selected_queries, warn_of_weights
 from vbterrier.frames.ranges import score_bounds
 from vbterrier.frames.results import Shown, measure_text, systems_line
@@ -57,7 +57,7 @@ _SAMPLE_METHODS = {
 }
 N_DRAWS = 2000
 _PAIR = ["name_a", "name_b"]
-# Arguments that a plan of judgments has, too, and systems that a picture has.
+# Arguments that a plan of judgments has, too.
 _NEXT_STEP_ARGUMENTS = (
     "runs",
     "qrels",
@@ -70,7 +70,6 @@ _NEXT_STEP_ARGUMENTS = (
     "system",
     "data",
 )
-_MOST_DRAWN = 15
 # Drawn differences that are in memory at a time, few enough for the processor's cache.
 _BLOCK_CELLS = 1 << 17
 
@@ -146,7 +145,7 @@ class SystemRanking(Shown):
         return call.next("judge", "judge_next", _NEXT_STEP_ARGUMENTS, difference=between, budget=20)
 
     def _picture(self) -> IntervalPicture:
-        rows = self.systems.head(_MOST_DRAWN)
+        rows = self.systems.head(MAX_BARS)
         bars = [Bar(*row) for row in rows[["name", "mean", "low", "high"]].itertuples(index=False, name=None)]
         one = rows.iloc[0]
         return IntervalPicture(f"mean {one['measure']}, {100 * one['level']:g}% intervals", tuple(bars))

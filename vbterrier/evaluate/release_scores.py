@@ -14,7 +14,7 @@ from vbterrier.errors import InputError, ParameterError, examples, warn
 from vbterrier.evaluate.inputs import require_spelling, warn_of_uneven_labels
 from vbterrier.evaluate.ranking import system_distributions
 from vbterrier.evaluate.scores import scored_runs
-from vbterrier.evaluate.unjudged_shares import ESTIMATED
+from vbterrier.evaluate.unjudged_shares import DEFAULT_CUTOFF, ESTIMATED
 from vbterrier.frames.answer import FAIL, PASS, UNKNOWN
 from vbterrier.frames.notebook import count_text
 from vbterrier.frames.queries import sampled_queries
@@ -49,8 +49,6 @@ COVARIATES = ("labels", "earlier")
 QUERIES, RATINGS, TOO_CLOSE = "more queries", "ratings", "too close"
 # Draws of the scores of unjudged documents; sequences are slow.
 _N_DRAWS, _FEW_DRAWS = 1000, 50
-# The cutoff for unjudged documents, for measures without one.
-_CUTOFF = 10
 # Ratings are asked for if they decide with at least this probability; the share of predictions of a stated reach.
 _LIKELY, _HALF_WIDTH_SHARE = 0.1, 0.95
 _COMPLETE = {name.upper(): estimate for name, estimate in ESTIMATED.items()}
@@ -93,7 +91,7 @@ class ReleaseScores:
         else:
             rated_scores = scored_runs(runs, target, [measure], data=Data(on_topics="all", system=ONE)).table
             self._scores = dict(zip(runs, rated_scores.rows(str(measure), list(runs), target.topics), strict=True))
-        self.depth = depth = measure.params.get("cutoff", _CUTOFF)
+        self.depth = depth = measure.params.get("cutoff", DEFAULT_CUTOFF)
         judged = {name: Scoring(target, run, depth).judged_top(depth) for name, run in runs.items()}
         self._shares = {name: cut.unjudged_share() for name, cut in judged.items()}
         if labels is not None:

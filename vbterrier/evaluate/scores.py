@@ -35,7 +35,7 @@ from vbterrier.frames.answer import EMPTY_TOPICS_NOTE, MODEL_NOTE, NOTE, Caveat,
 from vbterrier.frames.contracts import system_items
 from vbterrier.frames.files.reading import evaluated_qrels, read_answers
 from vbterrier.frames.notebook import Panel, count_text
-from vbterrier.frames.pictures import Bar, IntervalPicture
+from vbterrier.frames.pictures import MAX_BARS, Bar, IntervalPicture
 from vbterrier.frames.queries import queries_of_topics, sample_by, selected_queries, warn_of_weights
 from vbterrier.frames.results import Shown, of_means, systems_line
 from vbterrier.frames.score_table import ScoreTable, linearised_on
@@ -48,6 +48,7 @@ from vbterrier.measures.external import aggregate_values, is_mean
 from vbterrier.measures.intents import CandidateMeasure
 from vbterrier.measures.linking import LinkingMeasure
 from vbterrier.measures.target import (
+    MAX_MISSING_SHARE,
     EvaluationTarget,
     align_topics,
     check_subtopics,
@@ -87,14 +88,11 @@ if TYPE_CHECKING:
     from vbterrier.unjudged.fitted import EvidenceModel
 
 
-# Arguments that a comparison of the same runs has, too, and systems that a picture has.
+# Arguments that a comparison of the same runs has, too.
 _NEXT_STEP_ARGUMENTS = (
     *("runs", "qrels", "measures", "intents", "tags", "labels", "pool_cutoff", "subtopics", "on_topics", "duplicates"),
     "system",
 )
-_MOST_DRAWN = 15
-# The share of topics without documents from which they are a serious caveat.
-_MANY_MISSING = 0.1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -162,7 +160,7 @@ class Scores(Shown):
         notes = list(self.notes)
         empty: list[Caveat] = []
         for row in self.missing[self.missing["n_missing"] > 0].to_dict("records"):
-            many = row["n_missing"] > _MANY_MISSING * row["n_qids"]
+            many = row["n_missing"] > MAX_MISSING_SHARE * row["n_qids"]
             # The note on such a run says the same, with the remedy.
             noted = next((note for note in notes if (note.kind, note.system) == (EMPTY_TOPICS_NOTE, row["name"])), None)
             if noted is not None:
@@ -184,7 +182,7 @@ class Scores(Shown):
 
     def _picture(self) -> IntervalPicture | None:
         first = self.intervals[self.intervals["measure"] == self.intervals["measure"].iloc[0]]
-        rows = first.drop_duplicates("name").sort_values("value", ascending=False, kind="stable").head(_MOST_DRAWN)
+        rows = first.drop_duplicates("name").sort_values("value", ascending=False, kind="stable").head(MAX_BARS)
         bars = [Bar(*row) for row in rows[["name", "value", "low", "high"]].itertuples(index=False, name=None)]
         unit = "topics" if self.joint is None else "joint intents"
         level = f"{100 * rows['level'].iloc[0]:g}% intervals over {unit}"

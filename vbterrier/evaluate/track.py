@@ -16,10 +16,11 @@ from vbterrier.evaluate.inputs import measure_with_distribution
 from vbterrier.evaluate.judging import JudgingBudget, judge_next
 from vbterrier.evaluate.ranking import N_DRAWS
 from vbterrier.evaluate.reusability import reusability, run_groups
+from vbterrier.evaluate.unjudged_shares import SERIOUS_UNJUDGED_SHARE
 from vbterrier.evaluate.value_tables import require_means
 from vbterrier.frames.answer import Caveat, Finding
 from vbterrier.frames.notebook import Panel, count_text
-from vbterrier.frames.pictures import Bar, IntervalPicture, Rule
+from vbterrier.frames.pictures import MAX_BARS, Bar, IntervalPicture, Rule
 from vbterrier.frames.results import Shown, first_names, measure_text, systems_line
 from vbterrier.frames.score_table import refuse_ratios
 from vbterrier.measures.text import measures_from
@@ -45,11 +46,10 @@ SOURCES = {
 MEASURE = "ENDCG@10"
 _BATCH_COLUMNS = ("dataset", "qid", "docno", "rank", "n_runs", "worth", "width_before", "width_after", "reason")
 _RANKS = ["name", "uncertainty", "rank", "rank_low", "rank_high", "letters"]
-# A share of unjudged documents that is a caveat, and the most systems that one names.
-_MANY_UNJUDGED, _MAX_NAMED = 0.2, 5
-# Arguments that a plan of judgments has, too, and systems that a picture has.
+# The largest number of systems that a caveat names.
+_MAX_NAMED = 5
+# Arguments that a plan of judgments has, too.
 _NEXT_STEP_ARGUMENTS = ("runs", "qrels", "measure", "labels", "on_topics", "duplicates", "system", "data")
-_MOST_DRAWN = 15
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -159,13 +159,14 @@ class Leaderboard(Shown):
         return f"With complete judgments, {leader} would differ significantly from {first_names(apart, _MAX_NAMED)}."
 
     def _caveats(self) -> Iterator[Caveat]:
-        open_, n = self.systems[self.systems["n_unjudged_share"] > _MANY_UNJUDGED], len(self.systems)
+        open_, n = self.systems[self.systems["n_unjudged_share"] > SERIOUS_UNJUDGED_SHARE], len(self.systems)
         if len(open_):
             most = open_.sort_values("n_unjudged_share").iloc[-1]
             yield Caveat(
                 "Unjudged documents",
-                f"More than {_MANY_UNJUDGED:.0%} of the documents up to the cutoff are unjudged for {len(open_)} of "
-                f"{count_text(n, 'system')}, at most {most['n_unjudged_share']:.0%} ({printable(most['name'])}).",
+                f"More than {SERIOUS_UNJUDGED_SHARE:.0%} of the documents up to the cutoff are unjudged for "
+                f"{len(open_)} of {count_text(n, 'system')}, at most {most['n_unjudged_share']:.0%} "
+                f"({printable(most['name'])}).",
                 serious=True,
             )
         if len(self.reusability):
@@ -191,7 +192,7 @@ class Leaderboard(Shown):
         return call.next("judge", "judge_next", same, budget=20)
 
     def _picture(self) -> IntervalPicture:
-        rows = self.systems.head(_MOST_DRAWN)
+        rows = self.systems.head(MAX_BARS)
         bars = [Bar(*row) for row in rows[["name", "mean", "low", "high"]].itertuples(index=False, name=None)]
         one = rows.iloc[0]
         more = f", the first {len(rows)} of {len(self.systems)}" if len(rows) < len(self.systems) else ""

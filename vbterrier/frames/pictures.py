@@ -22,6 +22,8 @@ _AXIS, _ROW, _LINE = 300, 24, 15
 _CHARACTER = 7.2
 # An interval that reaches farther from its value, in multiples of the median distance, would squeeze the others.
 _FARTHEST = 4.0
+# Systems that a picture of all systems shows.
+MAX_BARS = 15
 # Signs of dotted lines, which the legend below explains.
 _RULES = "┊╎"
 

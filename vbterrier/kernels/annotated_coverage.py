@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 #: Candidates in a word of bits.
 BITS = 56
-#: ES and VB, in this order in all results.
-MEASURES = ("ES", "VB")
 # Numbers that are computed at a time.
 _BLOCK_CELLS = 1 << 23
 # The largest slope of gold scores on those of the model.

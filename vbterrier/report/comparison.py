@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 SIGNIFICANT = "*"
 _EFFECT = "effect: mean of a - b divided by its standard deviation over topics; won/lost/tied: topics, for a"
-_LISTED = 12
 # Documents to judge next that a terminal shows.
 _JUDGED = 5
 # Short column names for papers.

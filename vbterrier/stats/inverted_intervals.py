@@ -12,7 +12,7 @@ from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.resample import BLOCK_CELLS, agreeing_limits, constant_limits
 from vbterrier.kernels.student_t import noncentrality
 from vbterrier.kernels.tolerances import WHOLE_ROUNDING
-from vbterrier.stats.paired_tests import TESTS, TTest, column_std, null_distribution, paired_p, t_test
+from vbterrier.stats.paired_tests import MIN_TOPICS, TESTS, TTest, column_std, null_distribution, paired_p, t_test
 
 if TYPE_CHECKING:
     from vbterrier.annotations import Bools, Floats, Ints
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 # Halvings of the range of the differences in the search for a limit of the signed-rank test.
 _HALVINGS = 40
-_MIN_TOPICS = 2
 # Bets of at most this share of what can be lost, and the number of means that are tested.
 _LARGEST_BET = 0.5
 _N_MEANS = 2001
@@ -75,7 +74,7 @@ def inverted_limits(
     of the resampled ``|t|``. Signed ranks: a search by halving; the interval is that of the location shift.
     """
     n, k = differences.shape
-    if n < _MIN_TOPICS:
+    if n < MIN_TOPICS:
         warn("an interval over topics needs at least two topics")
         return np.full(k, np.nan), np.full(k, np.nan)
     if test in {"t", "moderated"}:

@@ -28,7 +28,7 @@ from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.resample import stream
 from vbterrier.kernels.tolerances import REPLICA_ROUNDING
 from vbterrier.stats.comparisons import is_significant, system_pairs
-from vbterrier.stats.paired_tests import column_std
+from vbterrier.stats.paired_tests import MIN_TOPICS, column_std
 from vbterrier.stats.topic_intervals import N_RESAMPLES, tail_probabilities
 
 if TYPE_CHECKING:
@@ -48,7 +48,6 @@ TUKEY_COLUMNS = (
     *("name_a", "name_b", "measure", "diff", "low", "high", "p_value", "p_adjusted", "n_qids", "test", "correction"),
     *("n_tests", "level", "method", "n_resamples", "seed"),
 )
-_MIN_TOPICS = 2
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -258,7 +257,7 @@ def bayesian_comparison(
         if not chosen:
             continue
         differences = np.stack([table[:, names.index(a)] - table[:, names.index(b)] for a, b in chosen], axis=1)
-        varies = column_std(differences) > 0 if len(differences) >= _MIN_TOPICS else np.zeros(len(chosen), dtype=bool)
+        varies = column_std(differences) > 0 if len(differences) >= MIN_TOPICS else np.zeros(len(chosen), dtype=bool)
         if not varies.all():
             warn(
                 f"{measure}: {int((~varies).sum())} of {len(varies)} pairs differ by the same amount on all topics, so "

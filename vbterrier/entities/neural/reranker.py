@@ -11,7 +11,7 @@ import numpy as np
 
 from vbterrier.entities import fingerprints
 from vbterrier.entities.cross_validation import Teaching, is_trained
-from vbterrier.entities.learners import Learner, Prepared, TrainingTopic
+from vbterrier.entities.learners import NDCG_CUTOFF, Learner, Prepared, TrainingTopic
 from vbterrier.entities.neural.batches import ENTITY_WEIGHTS, Batches, Texts, document_texts
 from vbterrier.entities.neural.checkpoints import TokenVectors, is_of_sentences, single_threaded
 from vbterrier.entities.neural.models import MODELS
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from vbterrier.entities.neural.models import Arrays, NeuralModel
 
 
-CUTOFF = 20
 # Weights of the first stage in an interpolation.
 WEIGHTS = tuple(at / 20 for at in range(21))
 VARIANTS = ("compact", "reference")
@@ -170,7 +169,7 @@ def _require_reference(**options: Any) -> None:
             )
 
 
-def ndcg(score: Any, label: Ints, cutoff: int = CUTOFF) -> float:
+def ndcg(score: Any, label: Ints, cutoff: int = NDCG_CUTOFF) -> float:
     """Return nDCG of one topic whose documents are in trec_eval's order for equal scores."""
     gain, weight = np.maximum(label, 0).astype(np.float64), discounts(min(cutoff, len(label)))
     order = np.argsort(-np.asarray(score, dtype=np.float32), kind="stable")[: len(weight)]

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.entities.fingerprints import of_texts
-from vbterrier.entities.learners import MAX_STAGE_BYTES, Learner, Prepared, TrainingTopic
+from vbterrier.entities.learners import MAX_STAGE_BYTES, NDCG_CUTOFF, Learner, Prepared, TrainingTopic
 from vbterrier.entities.pool import lookup_labels
 from vbterrier.entities.rankers.base import RunOnPool, RunReranker, Topics
 from vbterrier.entities.rankers.similarity import entity_texts
@@ -46,9 +46,8 @@ SUPERVISION = ("documents", "entities")
 SUPPORT = ("df", "df_distinct", "mentions", "rank_support")
 WORDS = ("overlap", "jaccard", "query_share")
 FEATURES = (*SUPPORT, "score", "rank", *WORDS)
-CUTOFF = 20
 # Small trees, for a few hundred queries.
-_DEFAULTS = {"learning_rate": 0.1, "num_leaves": 15, "min_data_in_leaf": 10, "lambdarank_truncation_level": CUTOFF}
+_DEFAULTS = {"learning_rate": 0.1, "num_leaves": 15, "min_data_in_leaf": 10, "lambdarank_truncation_level": NDCG_CUTOFF}
 _FIXED_PARAMETERS = {
     "objective": "lambdarank",
     "deterministic": True,
@@ -330,7 +329,7 @@ class EntitySelector(Learner, RunReranker):
             **_FIXED_PARAMETERS,
             "seed": self.seed,
             "metric": "ndcg",
-            "eval_at": [CUTOFF],
+            "eval_at": [NDCG_CUTOFF],
         }
 
         def dataset(topics: Sequence[TrainingTopic], **further: Any) -> Any:

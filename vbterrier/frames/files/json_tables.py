@@ -163,7 +163,6 @@ def _json_lines_frame(source: Source, kind: FileKind, hint: str) -> tuple[pd.Dat
     return _checked_frame(source, kind, frame, numbers, rows, hint=hint)
 
 
-_MISSING = object()
 # Members and levels of an outline.
 _N_OUTLINED, _DEPTH = 6, 4
 

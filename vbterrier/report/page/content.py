@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from vbterrier.errors import printable
 from vbterrier.evaluate.comparison import corrected_over
-from vbterrier.evaluate.verdicts import FLAG_MARK, best_system, better, count_range_text
+from vbterrier.evaluate.verdicts import FLAG_MARK, MIN_PRINTED_P, best_system, better, count_range_text
 from vbterrier.frames.ids import column_ids
 from vbterrier.frames.notebook import interval_axis, interval_bar
 from vbterrier.frames.pictures import limits
@@ -20,6 +20,7 @@ from vbterrier.frames.ranking import places
 from vbterrier.kernels.tolerances import ROUNDING
 from vbterrier.report.captions import interval_methods
 from vbterrier.report.page.evaluated import row_tuples, wide_values
+from vbterrier.unjudged.distribution import DISPLAY_LEVEL
 from vbterrier.unjudged.estimated import EstimatedDistribution
 
 if TYPE_CHECKING:
@@ -32,14 +33,13 @@ if TYPE_CHECKING:
 
 
 _DIFFERENCE_DECIMALS = 4
-_LEAST = 0.0001
 # The margin of bars, in their units, that of :func:`vbterrier.frames.notebook.interval_axis`: 4 of 120 pixels.
 BAR_MARGIN_PERCENT = 25 / 7
 # Maximal length of an id (shortened in the middle) and of a query (at the end).
 ID, QUERY = 80, 300
 N_DECIMALS = 5
-# Number of bars of a distribution over 0 to 1, digits of their heights, and the level of the interval below them.
-BARS, LEVEL = 40, 0.9
+# Number of bars of a distribution over 0 to 1, and digits of their heights.
+BARS = 40
 HEIGHT_DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 # Maximal numbers of intents listed for a topic, and of characters of a snippet, of all snippets, and of all rankings.
 MOST_INTENTS, SNIPPET, MOST_TEXT, MOST_SIGNS = 30, 160, 350_000, 1_000_000
@@ -99,6 +99,13 @@ def pairs(numbers: ReportNumbers) -> list[Table]:
     ]
 
 
+def _p_text(p: Any) -> str:
+    """A p-value with four decimals; empty if there is none."""
+    if pd.isna(p):
+        return ""
+    return f"{p:.4f}" if p >= MIN_PRINTED_P else f"< {MIN_PRINTED_P:g}"
+
+
 def _pairs_table(comparison: Comparison, measure: str, most: int) -> Table:
     of_measure = comparison.pairs["measure"] == measure
     frame = comparison.pairs[of_measure].assign(significant=comparison.significant()[of_measure])
@@ -117,7 +124,7 @@ def _pairs_table(comparison: Comparison, measure: str, most: int) -> Table:
             "bar": ""
             if pd.isna(row["low"])
             else Markup(interval_bar(row["diff"], row["low"], row["high"], *scale, rule=0.0)),  # noqa: S704
-            "p": "" if pd.isna(p := row["p_adjusted"]) else f"{p:.4f}" if p >= _LEAST else f"< {_LEAST:g}",
+            "p": _p_text(row["p_adjusted"]),
             "significant": bool(row["significant"]),
             "effect": "" if pd.isna(row["effect_size"]) else f"{row['effect_size']:.2f}".replace("-", "−"),
             "won": f"{row['wins']}/{row['losses']}/{row['ties']}",
@@ -183,7 +190,7 @@ def page_data(numbers: ReportNumbers, inputs: Inputs, tables: Sequence[Table]) -
         shapes, lows, highs = list[list[str]](), list[list[float | None]](), list[list[float | None]]()
         for distribution in numbers.distributions.values():
             at = places(numbers.topics, distribution.topics)
-            low, high = distribution.interval(LEVEL)
+            low, high = distribution.interval(DISPLAY_LEVEL)
             # Without unjudged documents there is no interval, unless the ideal ranking is uncertain.
             is_open = (distribution.n_unjudged > 0) | (high > low)
             shapes.append([_shape(distribution, place) if place >= 0 and is_open[place] else "" for place in at])
@@ -192,7 +199,7 @@ def page_data(numbers: ReportNumbers, inputs: Inputs, tables: Sequence[Table]) -
                 column.append(_numbers(np.array([(ends * open_)[place] if place >= 0 else np.nan for place in at])))
         data["distributions"] = {
             "measure": numbers.bootstrapped,
-            "level": LEVEL,
+            "level": DISPLAY_LEVEL,
             "bars": BARS,
             "shapes": shapes,
             "low": lows,

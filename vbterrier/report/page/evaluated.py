@@ -26,6 +26,7 @@ from vbterrier.evaluate.default_measures import DIAGNOSTIC, default_measures, is
 from vbterrier.evaluate.doctor import JudgmentNote, judgment_notes
 from vbterrier.evaluate.inputs import evaluation_target, intents_and_tags, named_systems, split_runs, subtopic_frame
 from vbterrier.evaluate.scores import Scores, score
+from vbterrier.evaluate.unjudged_shares import DEFAULT_CUTOFF
 from vbterrier.execution.chunks import Work, measure_plan
 from vbterrier.execution.parallel import Workers
 from vbterrier.execution.streaming import read_first_ranks
@@ -57,7 +58,6 @@ if TYPE_CHECKING:
 
 
 LINK_MEASURES = ("RelCov@20", "NonRelCov@20", "DiscRatio@20")
-CUTOFF = 10
 _TOO_FEW_TOPICS_TEXT = "fewer than two topics have a value, so there is no interval"
 _WITHHELD = "intervals are withheld"
 
@@ -438,7 +438,7 @@ def _of_links(inputs: Inputs, measures: Sequence[ir_measures.Measure], options: 
 def _of_runs(
     inputs: Inputs, measures: Sequence[ir_measures.Measure], options: ComparisonOptions, *, progress: bool
 ) -> dict[str, Any]:
-    cutoff = deepest(measures) or CUTOFF
+    cutoff = deepest(measures) or DEFAULT_CUTOFF
     machine = inputs.labels
     scores = score(
         inputs.runs,

@@ -22,6 +22,8 @@ from vbterrier.evaluate.verdicts import (
 )
 from vbterrier.frames.answer import Caveat, text_key
 from vbterrier.frames.ranking import MAX_TIED_SHARE
+from vbterrier.intents.taggers import MAX_TIED_TAG_SHARE
+from vbterrier.measures.target import MAX_MISSING_SHARE
 from vbterrier.measures.unjudged import Bootstrapped, Estimated, UnjudgedMeasure
 from vbterrier.report.page.evaluated import row_tuples, wide_values
 
@@ -35,8 +37,6 @@ if TYPE_CHECKING:
     from vbterrier.report.page.evaluated import ReportNumbers
 
 
-_LISTED = 8
-_LEAST = 0.0001
 _CORRECTIONS = {
     "bonferroni": "corrected for all {n} {scope} (Bonferroni)",
     "holm": "corrected for all {n} {scope} (Holm)",
@@ -152,8 +152,8 @@ def test_sentence(result: Comparison) -> str:
     return f"A difference is significant if p is at most {result.alpha:g}; test over topics: {one['test']}{corrected}."
 
 
-# A caveat is serious above these shares.
-MIN_TAGGED_SHARE, TIED, MISSING = 0.5, 0.05, 0.1
+# Below this share of tagged documents, a caveat is serious.
+MIN_TAGGED_SHARE = 0.5
 _MAX_NAMED = 5
 
 
@@ -201,7 +201,7 @@ def _missing(numbers: ReportNumbers) -> Iterator[Caveat]:
                 f"{printable(name)}{FLAG_MARK * (str(name) in flagged)} returned nothing for {n_missing} of {n_qids} "
                 "topics, which score as empty rankings."
             )
-            serious = n_missing > MISSING * n_qids
+            serious = n_missing > MAX_MISSING_SHARE * n_qids
             more = " The file may be incomplete: compare the systems also on the topics that all of them have."
             yield Caveat("Empty topics", text + more * serious, serious)
 
@@ -246,7 +246,7 @@ def _tagging_caveats(numbers: ReportNumbers) -> Iterator[Caveat]:
     most = max(ties, key=lambda name: sum(ties[name]), default=None)
     if most is not None:
         text += f" Of {printable(most)}, {ties[most].sentence()}."
-    many = any(sum(each) > TIED for each in ties.values())
+    many = any(sum(each) > MAX_TIED_TAG_SHARE for each in ties.values())
     oracle = next(iter(numbers.covered.values())).oracle
     if not np.isnan(oracle):
         text += f" The best possible ranking under the same tags has an expected success of {oracle:.3f}."

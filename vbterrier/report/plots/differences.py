@@ -10,6 +10,7 @@ import pandas as pd
 from vbterrier.errors import InputError, ParameterError, examples, excerpt, nearest
 from vbterrier.evaluate import verdicts
 from vbterrier.evaluate.comparison import Comparison
+from vbterrier.evaluate.verdicts import FLAG_MARK
 from vbterrier.frames.contracts import pandas_frame, require
 from vbterrier.frames.notebook import CORRECTIONS
 from vbterrier.kernels.tolerances import PROBABILITY_ROUNDING
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 # The largest number of rows of a figure.
 _MAX_ROWS = 120
-_FLAGGED = "†"
 # Smaller p-values are written as "< .001".
 _MIN_PRINTED_P = 0.0005
 # Orange, white and blue of the palette, which colour-blind readers can distinguish.
@@ -160,7 +160,7 @@ def _flagged_pairs(pairs: Any) -> pd.DataFrame:
 
 def _labels(rows: pd.DataFrame, space: float) -> list[str]:
     """Names of pairs within this many inches; the first system alone if the second is the same in all pairs."""
-    daggers = [_FLAGGED if flagged else "" for flagged in rows["flagged"]]
+    daggers = [FLAG_MARK if flagged else "" for flagged in rows["flagged"]]
     if not elements.varies(rows["name_b"]):
         shown = style.distinct(rows["name_a"].tolist(), space - 0.08)
     else:
@@ -187,7 +187,7 @@ def _caption_parts(frame: pd.DataFrame) -> list[str]:
         f"filled: significant ({sure} of {verdicts.count_range_text(len(frame), 'pair')}; {' and '.join(tests)})",
         " and ".join(ways) or "no intervals",
         " and ".join(drawn),
-        f"{_FLAGGED} a system that retrieved nothing for most topics ({flagged})" if flagged else "",
+        f"{FLAG_MARK} a system that retrieved nothing for most topics ({flagged})" if flagged else "",
     ]
 
 

@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 
 # From this ratio of the largest to the smallest value on, an axis may be logarithmic.
 MIN_LOG_RATIO = 30
+# With a larger ratio of the largest to the smallest value, axes of ratios and of unequal sizes are logarithmic.
+MAX_LINEAR_RATIO = 5
+# Up to this many points, marks are large and bars dark.
+MAX_LARGE_MARKS = 60
+# The share of its row that the highest bar fills.
+FILLED_ROW_SHARE = 0.86
 # The largest number of markers on a line.
 _MARKS = 12
 # Inches that an axis loses to its tick labels.

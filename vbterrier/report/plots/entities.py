@@ -12,7 +12,7 @@ from vbterrier.evaluate import verdicts
 from vbterrier.frames.notebook import count_text
 from vbterrier.kernels.tolerances import COMPARED_DECIMALS, REPLICA_ROUNDING
 from vbterrier.report.plots import style
-from vbterrier.report.plots.elements import axis_limits, figure_columns, highlighted_names
+from vbterrier.report.plots.elements import MAX_LINEAR_RATIO, axis_limits, figure_columns, highlighted_names
 from vbterrier.stats.frontier import pearson_interval, undominated_mask
 
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 # Measures of which lower values are better.
 LOWER = ("NonRelCov", "BaitRate", "TopBait")
-# With a larger ratio of maximum to minimum, the axis is logarithmic.
-_WIDE = 5
 # Minimal number of runs for a correlation.
 _MIN_RUNS = 4
 
@@ -193,7 +191,7 @@ def _place(ax: Any, runs: pd.DataFrame, x: str, y: str, target: tuple[float, flo
     for axis, measure, limit in (("x", x, corner[0]), ("y", y, corner[1])):
         numbers = runs[axis][np.isfinite(runs[axis])].to_numpy()
         numbers = numbers if len(numbers) else np.ones(1)
-        if measure.startswith("DiscRatio") and numbers.max() > _WIDE * numbers.min() > 0:
+        if measure.startswith("DiscRatio") and numbers.max() > MAX_LINEAR_RATIO * numbers.min() > 0:
             in_factors(ax, axis)
             low, high = axis_limits(pd.DataFrame({"log": np.log([*numbers, 1.0])}), 0.08)
             getattr(ax, f"set_{axis}lim")(np.exp(low), np.exp(high))

@@ -15,7 +15,17 @@ from vbterrier.kernels.coverage import CLASSES
 from vbterrier.report import captions
 from vbterrier.report.plots import style
 from vbterrier.report.plots.curves import curve
-from vbterrier.report.plots.elements import axis_limits, beside_rows, figure_columns, legend_from_left, round_up, varies
+from vbterrier.report.plots.elements import (
+    FILLED_ROW_SHARE,
+    MAX_LARGE_MARKS,
+    MAX_LINEAR_RATIO,
+    axis_limits,
+    beside_rows,
+    figure_columns,
+    legend_from_left,
+    round_up,
+    varies,
+)
 from vbterrier.report.plots.entities import in_factors
 from vbterrier.stats.breakpoints import Breakpoint
 from vbterrier.stats.regression import coverage_strata, numeric_columns
@@ -25,10 +35,6 @@ if TYPE_CHECKING:
 
 
 _POINTS, _MEANS, _BREAK = style.COLOURS[0], style.COLOURS[1], style.COLOURS[2]
-# With a larger ratio of maximum to minimum, the axis is logarithmic.
-_WIDE = 5
-# Up to this many points, marks are large.
-_SPARSE = 60
 # From bait to signal; grey for classes without a direction. Neighbours differ in lightness.
 _LOOK = {
     "anti-signal": "#D55E00",
@@ -41,8 +47,6 @@ _LOOK = {
 }
 # Columns with settings of the numbers, and their form in captions.
 _SETTINGS = {"k": "first {} entities", "alpha": "α {}", "tau": "τ {}", "rel": "relevant: label {} and above"}
-# Fraction of its row that the highest bar fills.
-_FILLED = 0.86
 # Minimal width of a bar in inches.
 _MIN_BAR_INCHES = 0.07
 
@@ -88,7 +92,7 @@ def coverage_by_k(
     kept = kept.iloc[np.argsort(order.to_numpy(), kind="stable")]
     drawn = curve(kept.drop(columns="replicated"), "k", highlight=highlight, ax=ax, width=width)
     if ratio and len(kept):
-        if kept["value"].max() > _WIDE * kept["value"].min() > 0:
+        if kept["value"].max() > MAX_LINEAR_RATIO * kept["value"].min() > 0:
             in_factors(drawn, "y")
         drawn.axhline(1, color=style.MUTED, linewidth=0.6, linestyle=(0, (4, 3)), zorder=1)
     elif len(kept):
@@ -146,7 +150,7 @@ def gain_by_coverage(
 
         if not len(x):
             return style.nothing(drawn, "topics with coverage")
-        size = 3.4 if len(x) <= _SPARSE else 2.4
+        size = 3.4 if len(x) <= MAX_LARGE_MARKS else 2.4
         look: dict[str, Any] = {"marker": "o", "markersize": size, "color": _POINTS, "linestyle": "none"}
         drawn.axhline(0, color=style.INK, linewidth=0.6, zorder=1)
         (points,) = drawn.plot(x, y, **look, markeredgewidth=0, alpha=0.55, zorder=3)
@@ -305,7 +309,7 @@ def _draw(ax: Any, defined: pd.DataFrame, names: list[str], edges: Any) -> None:
     for at, name in enumerate(names):
         base = np.full(len(edges) - 1, at + 0.45)
         for which, colour in enumerate(_LOOK.values()):
-            tall = _FILLED * shares[at, which] / (highest[at] or 1)
+            tall = FILLED_ROW_SHARE * shares[at, which] / (highest[at] or 1)
             there = tall > 0
             look = {"color": colour, "edgecolor": style.MUTED if colour == "#ffffff" else "white", "linewidth": 0.25}
             ax.bar(edges[:-1][there], -tall[there], step, base[there], align="edge", **look, zorder=2)

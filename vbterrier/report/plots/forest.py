@@ -14,7 +14,7 @@ from vbterrier.frames.ids import column_integers
 from vbterrier.kernels.tolerances import REPLICA_ROUNDING
 from vbterrier.report import captions
 from vbterrier.report.plots import style
-from vbterrier.report.plots.elements import axis_limits, few, points_in_rows
+from vbterrier.report.plots.elements import MAX_LARGE_MARKS, axis_limits, few, points_in_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from vbterrier.report.plots.style import Names
 
 
-# Up to this many points, marks are large and bars dark.
-_SPARSE = 60
 # Marks: each colour of the palette with two of its markers.
 _MAX_SERIES = 2 * len(style.COLOURS)
 
@@ -225,7 +223,7 @@ def _with_intervals(estimates: Any, intervals: Any, level: float) -> pd.DataFram
 def _draw_estimates(ax: Any, part: pd.DataFrame, place: int, n_points: int) -> Any:
     """Draw the intervals and points of one estimator; returns its mark."""
     colour, marker = style.look(place)
-    size, dark = (3.5, 0.6) if n_points <= _SPARSE else (2.4, 0.35)
+    size, dark = (3.5, 0.6) if n_points <= MAX_LARGE_MARKS else (2.4, 0.35)
     x, y, low, high = (part[column].to_numpy() for column in ("truth", "estimate", "low", "high"))
     ax.vlines(x[high > low], low[high > low], high[high > low], color=colour, linewidth=0.5, alpha=dark, zorder=2)
     misses = _excludes_truth(part).to_numpy()

@@ -12,7 +12,7 @@ from vbterrier.errors import InputError, ParameterError, examples, number
 from vbterrier.evaluate import verdicts
 from vbterrier.report import captions
 from vbterrier.report.plots import elements, style
-from vbterrier.report.plots.elements import band_checks, few, figure_columns, kinds, refuse, varies
+from vbterrier.report.plots.elements import MAX_LINEAR_RATIO, band_checks, few, figure_columns, kinds, refuse, varies
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     Crossing = tuple[float, float, float]
 
 
-# With a larger ratio of the longest to the shortest curve, the axis is logarithmic.
-_APART = 5
 _KEYS = ("delta", "test", "n_qids")
 
 
@@ -211,7 +209,7 @@ def power_curve(plans: Any, *, target: float | None = None, ax: Any = None, widt
             drawn.vlines([at], -0.02, target, color=colour, linewidth=0.6, linestyle=(0, (1, 1.2)), zorder=2)
             drawn.hlines([target], low, high, color=colour, linewidth=1.8, zorder=4)
         ends = points.groupby(["name", "line"])["at"].max()
-        elements.size_axis(drawn, points["at"], grows=ends.max() > _APART * ends.min())
+        elements.size_axis(drawn, points["at"], grows=ends.max() > MAX_LINEAR_RATIO * ends.min())
         drawn.set_ylabel("power")
         texts: dict[str, list[str]] = {delta: [] for delta in deltas}
         for (delta, test), (at, low, high) in crossings.items():

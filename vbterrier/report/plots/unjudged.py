@@ -14,6 +14,7 @@ from vbterrier.frames.contracts import pandas_frame, require
 from vbterrier.report import captions
 from vbterrier.report.plots import style
 from vbterrier.report.plots.elements import (
+    FILLED_ROW_SHARE,
     aligned_numbers,
     beside_rows,
     figure_columns,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 # Width of a bar in inches: narrower bars are not visible.
 _MIN_BAR_INCHES = 0.022
 # Distances in rows: of bars above the line of mean and interval, of marks below it; then their maxima in inches.
-_MAX_BASE_ROWS, _BELOW, _FILLED = 0.17, 0.23, 0.86
+_MAX_BASE_ROWS, _BELOW = 0.17, 0.23
 _MAX_BASE_INCHES, _HANG = 0.06, 0.09
 _PALE = "#9ecae1"
 # Lines between two limits.
@@ -104,7 +105,7 @@ def score_distributions(
         across, down = style.cell(drawn)
         row = row if ax is None else max(down - 0.95, 0.3) / n
         taken = style.row_labels(drawn, rows["qid"].tolist(), row, 0.36 * across)
-        drawn.set_ylim(n - 1 + min(_BELOW + 0.17, 0.16 / row), -_FILLED + _below(row) - 0.1)
+        drawn.set_ylim(n - 1 + min(_BELOW + 0.17, 0.16 / row), -FILLED_ROW_SHARE + _below(row) - 0.1)
         space = across - taken - 0.15 - beside_rows(drawn, [f"{u:,}" for u in rows["n_unjudged"]], "unjudged")
         drawn.hlines(range(n), 0, 1, transform=drawn.get_yaxis_transform(), color=style.RULE, lw=0.5, zorder=0)
         bars = _bars(drawn, [distribution.distributions[place] for place in rows["place"]], rows, (space, row))
@@ -183,7 +184,7 @@ def _bars(ax: Any, distributions: list[ScoreDistribution], rows: pd.DataFrame, s
         return ""
     step = round_up(span * _MIN_BAR_INCHES / size[0]) if span else 0.01
     near = min(_MAX_BASE_ROWS, _MAX_BASE_INCHES / size[1])
-    tall = _FILLED - near - _below(size[1])
+    tall = FILLED_ROW_SHARE - near - _below(size[1])
     # If all probability is on one score, that score is the middle of a bar.
     edges = least + step * np.arange(-0.5, span / step + 1)
     # Scores that are rounded to a grid may exceed the greatest one: they belong to the last bar.
