@@ -9,8 +9,8 @@ import pytest
 
 import vbterrier
 from vbterrier.errors import ParameterError
-from vbterrier.settings import CORRECTIONS, FAMILIES, TESTS, UNSET, Data, Execution, Inference, Options, with_defaults
-from vbterrier.stats import comparisons, paired_tests
+from vbterrier.settings import TESTS, UNSET, Data, Execution, Inference, Options, with_defaults
+from vbterrier.stats import paired_tests
 
 KINDS = {"data": Data, "inference": Inference, "execution": Execution}
 LEGAL = {
@@ -134,8 +134,6 @@ def test_illegal_settings_are_refused_where_they_are_made(kind, setting, message
 
 def test_words_of_settings_are_those_of_the_tests():
     assert set(TESTS) == set(paired_tests.TESTS)
-    assert set(CORRECTIONS) == {"auto", *comparisons.CORRECTIONS}
-    assert FAMILIES == comparisons.FAMILIES
 
 
 def test_help_shows_the_settings_and_defaults_of_a_call():

@@ -10,7 +10,7 @@ import pytest
 
 import vbterrier
 from vbterrier.entities.pool import link_pool
-from vbterrier.entities.rerank import FAMILIES
+from vbterrier.entities.rerank import RERANKER_FAMILIES
 from vbterrier.entities.rerank.embedding import EmbeddingReranker
 from vbterrier.entities.rerank.expansion import ExpansionReranker
 from vbterrier.entities.rerank.overlap import OverlapReranker, PropagationReranker
@@ -98,7 +98,7 @@ def test_grid_is_the_stages_scored_one_by_one(world, expected):
     assert table.index.is_unique
     plain = vbterrier.score({"pool": world.pool}, world.qrels, MEASURES)
     for name, stage in stages:
-        family = next(key for key, made in FAMILIES.items() if type(stage) is made)
+        family = next(key for key, made in RERANKER_FAMILIES.items() if type(stage) is made)
         rows = expected[(expected["family"] == family) & (expected["entities"] == name)]
         parameters = [key for key in vars(stage) if key in expected.columns and key != "entities"]
         for key in parameters:

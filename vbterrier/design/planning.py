@@ -35,7 +35,7 @@ from vbterrier.kernels.mean_limits import (
 from vbterrier.kernels.resample import stream
 from vbterrier.kernels.tolerances import WHOLE_ROUNDING
 from vbterrier.remedies import sampling_by_traffic
-from vbterrier.settings import Data, Inference, Options, with_defaults
+from vbterrier.settings import CORRECTIONS, Data, Inference, Options, with_defaults
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -47,7 +47,8 @@ if TYPE_CHECKING:
 # The probability with which plans from a pilot reach their power.
 ASSURANCE = 0.8
 TESTS = ("moderated", "t", "randomisation")
-CORRECTIONS = ("auto", "bonferroni", "max-t", "holm", "none")
+# The levels of tests that control the false discovery rate depend on all differences, which a plan does not have.
+_CORRECTIONS = tuple(by for by in CORRECTIONS if by != "bh")
 # Simulations of each size: of queries of equal weight, and of weights, clusters and non-inferiority.
 N_SIMULATIONS, _N_SLOW = 10_000, 1000
 # The criterion of large losses of the release gate, and the largest number of queries of its plans.
@@ -474,7 +475,7 @@ def _normal_pilot() -> Pilot:
 def _of_each_test(level: float, n_systems: int, test: str, correction: str, *, baseline: bool) -> tuple[float, str]:
     """The level of each test, and the correction."""
     choice("test", test, TESTS)
-    choice("correction", correction, CORRECTIONS)
+    choice("correction", correction, _CORRECTIONS)
     whole("n_systems", n_systems, low=2)
     if correction == "max-t" and test != "randomisation":
         raise ParameterError("correction='max-t' needs a test that resamples; use test='randomisation', or 'holm'")

@@ -64,7 +64,7 @@ _NEXT_STEP_ARGUMENTS = ("runs", "qrels", "labels", "on_topics", "duplicates", "s
 # Columns that follow those of names: what a row is about comes before its numbers, and stays in sight on telephones.
 _FIRST_COLUMNS = ("measure", "estimate", "judge")
 # The methods of corrected scores by documents, in words.
-_CORRECTIONS = {
+_CORRECTION_TEXTS = {
     "unjudged (normal)": "a model of the grades of unjudged documents (normal)",
     "unjudged and residuals (normal)": "judged documents and a model of the other grades (normal)",
 }
@@ -142,7 +142,7 @@ class JudgeAudit(Shown):
         if np.isnan(corrected["value"]):
             yield f"Scores are not corrected: {corrected['method']}."
         else:
-            how = _CORRECTIONS.get(corrected["method"], corrected["method"])
+            how = _CORRECTION_TEXTS.get(corrected["method"], corrected["method"])
             yield (
                 f"Scores are corrected by {how}. Prefer differences: all levels share an error of "
                 f"±{corrected['common']:.3f}, mainly that of the ideal ranking."

@@ -27,7 +27,7 @@ from vbterrier.evaluate.verdicts import measure_from_name, too_few, verdict_sent
 from vbterrier.frames.answer import Caveat
 from vbterrier.frames.contracts import is_frame, is_nested_table, pandas_frame, system_items
 from vbterrier.frames.files.reading import evaluated_qrels, read_values
-from vbterrier.frames.notebook import CORRECTIONS, Panel, count_text
+from vbterrier.frames.notebook import CORRECTION_NAMES, Panel, count_text
 from vbterrier.frames.pictures import Bar, IntervalPicture, Rule
 from vbterrier.frames.queries import queries_of_topics, sample_by, selected_queries, warn_of_weights
 from vbterrier.frames.results import Shown
@@ -211,7 +211,7 @@ def corrected_over(pairs: pd.DataFrame) -> str:
     if n_tests == 1:
         return "one test" if n == 1 else f"one test of each measure, {n} in all"
     tests_text = f"{n_tests} tests" if n_tests == n else f"the {n_tests} tests of each measure, {n} in all"
-    return f"{CORRECTIONS.get(correction, correction)} correction over {tests_text}"
+    return f"{CORRECTION_NAMES.get(correction, correction)} correction over {tests_text}"
 
 
 @with_defaults

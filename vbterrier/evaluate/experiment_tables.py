@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 MEAN_RESPONSE_TIME = "mrt"
 # Corrections of statsmodels by their full names; it also takes short ones.
-_CORRECTIONS = ("bonferroni", "sidak", "holm", "holm-sidak", "simes-hochberg", "hommel", "fdr_bh", "fdr_by")
+_STATSMODELS_CORRECTIONS = ("bonferroni", "sidak", "holm", "holm-sidak", "simes-hochberg", "hommel", "fdr_bh", "fdr_by")
 _TESTS = {"t": "ttest_rel", "wilcoxon": "wilcoxon"}
 # The styles of the best cells of a column and of the last one of them.
 _BOLD = ("font-weight: bold", "font-weight: bold")
@@ -67,7 +67,7 @@ def _require_correction(correction: Any) -> None:
     try:
         multipletests([0.5, 1.0], method=correction)
     except (ValueError, TypeError, KeyError):
-        choice("correction", correction, _CORRECTIONS)
+        choice("correction", correction, _STATSMODELS_CORRECTIONS)
 
 
 def system_keys(names: Sequence[Any]) -> list[Any]:

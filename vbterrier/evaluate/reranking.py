@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.entities.rerank import FAMILIES
+from vbterrier.entities.rerank import RERANKER_FAMILIES
 from vbterrier.entities.rerank.base import ENTITY_WEIGHTS, require_finite
 from vbterrier.entities.stage import PoolLinks, TopEntities
 from vbterrier.errors import ParameterError, agreeing, examples, excerpt, warn
@@ -97,14 +97,14 @@ class Configuration:
     @property
     def evidence_key(self) -> tuple[Any, ...]:
         """Key of configurations that combine the same evidence."""
-        cheap = FAMILIES[self.family].CHEAP if self.family != POOL else ()
+        cheap = RERANKER_FAMILIES[self.family].CHEAP if self.family != POOL else ()
         kept = tuple((name, value) for name, value in self.parameters if name not in cheap)
         return self.entities, self.family, kept
 
 
 def reranker(family: str, parameters: Mapping[str, Any], resources: Mapping[str, Any]) -> Reranker:
     """A stage with the parameters of a configuration, and empty links and entities."""
-    made: Any = FAMILIES[family]
+    made: Any = RERANKER_FAMILIES[family]
     accepted = inspect.signature(made).parameters
     unknown = [name for name in parameters if name not in accepted or name in {"links", "entities", *RESOURCES}]
     if unknown:
@@ -376,7 +376,7 @@ def without(grid: Mapping[str, Any], lacking: Mapping[str, str]) -> tuple[dict[s
 def configurations(grid: Any, entity_runs: Sequence[str], resources: Mapping[str, Any]) -> list[Configuration]:
     """The distinct configurations of a grid with all checked parameters, after the pool without reranking."""
     made = [Configuration(POOL, "", ())]
-    for family, values in grid_items(grid, FAMILIES):
+    for family, values in grid_items(grid, RERANKER_FAMILIES):
         stage = reranker(family, values, resources)
         varied = [name for name in inspect.signature(type(stage)).parameters if name not in {"links", "entities"}]
         parameters = tuple((name, getattr(stage, name)) for name in varied if name not in RESOURCES)

@@ -373,7 +373,7 @@ def _number(value: Any, noun: str) -> str:
 
 
 # Names of corrections in captions.
-CORRECTIONS = {"bonferroni": "Bonferroni", "holm": "Holm", "bh": "Benjamini-Hochberg", "max-t": "max-T"}
+CORRECTION_NAMES = {"bonferroni": "Bonferroni", "holm": "Holm", "bh": "Benjamini-Hochberg", "max-t": "max-T"}
 _WORDS: dict[str, Callable[[Any], str]] = {
     "measure": str,
     "n_qids": partial(_number, noun="topic"),
@@ -381,7 +381,7 @@ _WORDS: dict[str, Callable[[Any], str]] = {
     "level": lambda level: f"{100 * level:g}% intervals",
     "method": lambda method: "" if method == "none" else str(method),
     "test": "{} test".format,
-    "correction": lambda by: "p not corrected" if by == "none" else f"p corrected: {CORRECTIONS.get(by, by)}",
+    "correction": lambda by: "p not corrected" if by == "none" else f"p corrected: {CORRECTION_NAMES.get(by, by)}",
     "n_resamples": partial(_number, noun="resample"),
     "n_draws": partial(_number, noun="draw"),
     "n_simulations": partial(_number, noun="simulation"),

@@ -29,6 +29,7 @@ from vbterrier.frames.score_table import ScoreTable, linearised_view, with_answe
 from vbterrier.kernels.mean_limits import SampledQueries, p_value
 from vbterrier.kernels.student_t import t_cdf
 from vbterrier.kernels.tolerances import ROUNDING
+from vbterrier.settings import CORRECTIONS, FAMILIES
 from vbterrier.stats.inverted_intervals import corrected_levels, effect_limits, interval_label, inverted_limits
 from vbterrier.stats.paired_tests import RESAMPLED_TESTS, TESTS, column_std, max_t, paired_p, t_test
 from vbterrier.stats.ratio_tests import ratio_pairs
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
 
 
 _LETTER = re.compile(r"[a-z]\d*")
-CORRECTIONS = ("bonferroni", "holm", "bh", "max-t", "none")
 
 
 def adjusted_p_values(p_values: Floats, correction: str) -> Floats:
@@ -79,7 +79,6 @@ COLUMNS = (
 _COUNTS = ("wins", "losses", "ties")
 # Pairs whose differences are computed at a time.
 _PAIRS = 4096
-FAMILIES = ("measure", "all")
 
 
 def comparisons(
@@ -257,7 +256,7 @@ def check_tests(
 ) -> None:
     """Refuse options that do not exist, or not together."""
     choice("test", test, TESTS)
-    choice("correction", correction, ("auto", *CORRECTIONS))
+    choice("correction", correction, CORRECTIONS)
     if correction == "max-t" and test not in RESAMPLED_TESTS:
         raise ParameterError(
             f"correction='max-t' needs a test that resamples, found test={excerpt(test)}; use test='randomisation' or "

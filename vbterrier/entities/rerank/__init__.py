@@ -8,7 +8,7 @@ from vbterrier.entities.rerank.expansion import ExpansionReranker as ExpansionRe
 from vbterrier.entities.rerank.overlap import OverlapReranker as OverlapReranker
 from vbterrier.entities.rerank.overlap import PropagationReranker as PropagationReranker
 
-FAMILIES: dict[str, type[Reranker]] = {
+RERANKER_FAMILIES: dict[str, type[Reranker]] = {
     "overlap": OverlapReranker,
     "expansion": ExpansionReranker,
     "embedding": EmbeddingReranker,

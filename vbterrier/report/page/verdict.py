@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from vbterrier.report.page.evaluated import ReportNumbers
 
 
-_CORRECTIONS = {
+_CORRECTION_TEXTS = {
     "bonferroni": "corrected for all {n} {scope} (Bonferroni)",
     "holm": "corrected for all {n} {scope} (Holm)",
     "bh": "with the false discovery rate over all {n} {scope} controlled (Benjamini-Hochberg)",
@@ -146,7 +146,7 @@ def test_sentence(result: Comparison) -> str:
     one = result.pairs.iloc[0]
     n, n_measures = int(one["n_tests"]), result.pairs["measure"].nunique()
     scope = "pairs of a measure" if n < len(result.pairs) or n_measures == 1 else "tests of all measures"
-    corrected = "" if n == 1 else ", " + _CORRECTIONS[str(one["correction"])].format(n=n, scope=scope)
+    corrected = "" if n == 1 else ", " + _CORRECTION_TEXTS[str(one["correction"])].format(n=n, scope=scope)
     if n < len(result.pairs):
         corrected += f"; {len(result.pairs)} tests of {n_measures} measures in all"
     return f"A difference is significant if p is at most {result.alpha:g}; test over topics: {one['test']}{corrected}."

@@ -12,7 +12,7 @@ from vbterrier.evaluate import verdicts
 from vbterrier.evaluate.comparison import Comparison
 from vbterrier.evaluate.verdicts import FLAG_MARK
 from vbterrier.frames.contracts import pandas_frame, require
-from vbterrier.frames.notebook import CORRECTIONS
+from vbterrier.frames.notebook import CORRECTION_NAMES
 from vbterrier.kernels.tolerances import PROBABILITY_ROUNDING
 from vbterrier.report import captions
 from vbterrier.report.plots import elements, style
@@ -173,7 +173,7 @@ def _labels(rows: pd.DataFrame, space: float) -> list[str]:
 def _caption_parts(frame: pd.DataFrame) -> list[str]:
     """Parts of the caption: topics, tests, intervals and flags."""
     tests = [
-        test if correction == "none" else f"{test}, {CORRECTIONS.get(correction, correction)} correction"
+        test if correction == "none" else f"{test}, {CORRECTION_NAMES.get(correction, correction)} correction"
         for test, correction in elements.kinds(frame, "test", "correction")
     ]
     sure, flagged = int(frame["significant"].sum()), frame.loc[frame["flagged"], "pair"].nunique()
