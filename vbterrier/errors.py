@@ -175,7 +175,7 @@ class _Excerpts(reprlib.Repr):
 
     def __init__(self) -> None:
         super().__init__()
-        self.maxother = self.maxlong = self.maxstring = _EXCERPT
+        self.maxother = self.maxlong = self.maxstring = _EXCERPT_LENGTH
 
     def repr1(self, x: Any, level: int) -> str:
         shape = getattr(x, "shape", None)
@@ -185,7 +185,7 @@ class _Excerpts(reprlib.Repr):
 
 
 # The length of the text of a value in a message.
-_EXCERPT = 100
+_EXCERPT_LENGTH = 100
 
 
 def excerpt(value: object) -> str:
@@ -196,7 +196,7 @@ def excerpt(value: object) -> str:
     ("'softmx'", '<ndarray of 300 x 2>', '[0, 1, 2, 3, 4, 5, ...]')
     """
     text = " ".join(_Excerpts().repr(value).split())
-    return text if len(text) <= _EXCERPT else f"{text[: _EXCERPT - 3]}..."
+    return text if len(text) <= _EXCERPT_LENGTH else f"{text[: _EXCERPT_LENGTH - 3]}..."
 
 
 def nearest(name: object, candidates: Iterable[str]) -> str:
@@ -211,7 +211,7 @@ def nearest(name: object, candidates: Iterable[str]) -> str:
     import difflib
 
     folded = {k.casefold(): k for k in candidates}
-    close = difflib.get_close_matches(str(name)[:_EXCERPT].casefold(), folded, n=1, cutoff=0.5)
+    close = difflib.get_close_matches(str(name)[:_EXCERPT_LENGTH].casefold(), folded, n=1, cutoff=0.5)
     return f" Did you mean {folded[close[0]]}?" if close else ""
 
 

@@ -49,7 +49,7 @@ PAPERS = {
     "linking": "Mertens, Demeester, Deleu, Feys, Develder, FIRE 2014",
 }
 _RANGE = re.compile(r"in (?:``)?(\[[^\]]*\])|(at least 0|0 or 1)")
-_ENDLESS = 1e6
+_MIN_MEMORY_LIMIT = 1e6
 # Options of napoleon as in conf.py.
 _NAPOLEON = Config(napoleon_use_rtype=False, napoleon_use_ivar=True, napoleon_preprocess_types=True)
 
@@ -88,7 +88,7 @@ def legal(param: Param) -> str:
         return text
     return (
         f"{text}, {param.low:g} to {param.high:g}"
-        if param.high and param.high < _ENDLESS
+        if param.high and param.high < _MIN_MEMORY_LIMIT
         else f"{text}, at least {param.low:g}"
     )
 

@@ -34,7 +34,7 @@ from vbterrier.evaluate.judge_verdict import MOST_REVERSED, NOT_TRUSTED, TRUSTED
 from vbterrier.frames.ranking import Run, ranked
 from vbterrier.settings import Inference
 from vbterrier.unjudged.evidence import collect_evidence
-from vbterrier.unjudged.model import DEPTH
+from vbterrier.unjudged.model import DEFAULT_POOL_CUTOFF
 from vbterrier.unjudged.pool import Judgments, MachineLabels
 
 FAMILY = {"TREC DL 2019": "idst", "TREC Web 2012": None}
@@ -264,7 +264,7 @@ def document_rows(name, data, n_samples):
 
 def corrected_by_documents(runs, judged, labels, topics, seed):
     """The cross-fitted estimates of an audit, without its other tables."""
-    top = {name: ranked(run, max(DEPTH, CUTOFF)) for name, run in runs.items()}
+    top = {name: ranked(run, max(DEFAULT_POOL_CUTOFF, CUTOFF)) for name, run in runs.items()}
     every, depth = evidence_runs(top, labels[labels["qid"].isin(topics)], judged, topics, CUTOFF)
     judgments = Judgments(judged)
     evidence = collect_evidence(every, judgments, CUTOFF, depth, MachineLabels({"judge": labels}))

@@ -23,7 +23,7 @@ from vbterrier.frames.answer import FAIL, PASS
 from vbterrier.kernels.mean_limits import SampledQueries
 from vbterrier.settings import Inference
 from vbterrier.stats.inverted_intervals import predictable_bets, spent_level
-from vbterrier.stats.noninferiority import ANY, BOTH, PRIOR, Criteria, limits
+from vbterrier.stats.noninferiority import ANY, BOTH, LOSS_SHARE_PRIOR, Criteria, limits
 
 MARGIN, ALPHA = 0.01, 0.05
 # Releases that share draws.
@@ -103,7 +103,7 @@ def daily_rates(kind, n, n_releases, shift=-MARGIN, margin=MARGIN, share=0.05):
     if kind == HEAD:
         return float(reached[0][-1].mean()), float(reached[1][-1].mean())
     lost, t = np.cumsum(d < -0.5, axis=0), np.arange(1, n + 1)[:, None]
-    a, b = PRIOR
+    a, b = LOSS_SHARE_PRIOR
     evidence = special.betaln(a + lost, b + t - lost) - special.betaln(a, b)
     evidence = evidence - lost * np.log(share) - (t - lost) * np.log1p(-share)
     few = np.maximum.accumulate((evidence > np.log(1 / tails[0])) & (lost < share * t))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from vbterrier.errors import DegenerateWarning, InputError
 from vbterrier.frames import entity_coverage as coverage
-from vbterrier.frames.entity_coverage import NONE, UNKNOWN, EntityTable, Oracle, Selection
+from vbterrier.frames.entity_coverage import NO_ENTITY, UNKNOWN_ENTITY, EntityTable, Oracle, Selection
 from vbterrier.frames.linked_pool import LinkedPool
 from vbterrier.frames.ranking import Run
 from vbterrier.kernels.coverage import (
@@ -150,8 +150,8 @@ def test_a_selection_equals_plain_loops_in_any_order_of_rows(scores, depth, rand
     assert selection.n_entities.tolist() == list(map(len, lists))
     for number, (qid, entities) in enumerate(zip(POOL.topics, lists, strict=True)):
         padding = selection.depth - len(entities)
-        codes = [ids.index(entity) if entity in ids else UNKNOWN for entity in entities]
-        assert selection.entity[number].tolist() == codes + [NONE] * padding
+        codes = [ids.index(entity) if entity in ids else UNKNOWN_ENTITY for entity in entities]
+        assert selection.entity[number].tolist() == codes + [NO_ENTITY] * padding
         expected = [*(scores[qid, entity] for entity in entities), *[np.nan] * padding]
         np.testing.assert_array_equal(selection.score[number], expected)
     ranks = [

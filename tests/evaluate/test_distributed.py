@@ -416,7 +416,7 @@ def test_an_address_where_nobody_listens_is_an_error_within_the_limit(monkeypatc
 def test_a_cluster_without_workers_is_not_waited_for_for_ever(monkeypatch, wait, worked, message):
     monkeypatch.setattr(parallel, wait, 1)
     if worked:
-        monkeypatch.setattr(parallel, "_LOOK", 0.2)
+        monkeypatch.setattr(parallel, "_CHECK_SECONDS", 0.2)
         monkeypatch.setattr(parallel, "require_worker", lambda _: None)
     with (
         local(0) as made,

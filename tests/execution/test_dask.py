@@ -110,8 +110,8 @@ def test_more_runs_than_workers_end_with_the_numbers_of_one_process(client, qrel
 
 @pytest.mark.slow
 def test_paused_workers_end_in_an_error_that_names_them(monkeypatch, qrels, runs):
-    monkeypatch.setattr(parallel, "STALLED", 2)
-    monkeypatch.setattr(parallel, "_LOOK", 1)
+    monkeypatch.setattr(parallel, "STALLED_SECONDS", 2)
+    monkeypatch.setattr(parallel, "_CHECK_SECONDS", 1)
     # Without a threshold of memory, workers stay paused.
     with (
         config.set({"distributed.worker.memory.pause": False}),

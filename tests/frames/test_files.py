@@ -497,7 +497,7 @@ def test_writing_through_a_link_and_into_a_pipe(tmp_path):
 
 @pytest.mark.parametrize("run", [RUN, RUN.head(0)], ids=["more rows than are written at once", "none"])
 def test_runs_of_any_size_are_written(tmp_path, monkeypatch, run):
-    monkeypatch.setattr(writing, "_MAX_ROWS", 2)
+    monkeypatch.setattr(writing, "_BLOCK_ROWS", 2)
     write_run(run, tmp_path / "run.txt")
     assert (tmp_path / "run.txt").read_bytes().count(b"\n") == len(run)
     assert run.empty or len(read_run(tmp_path / "run.txt")) == len(run)

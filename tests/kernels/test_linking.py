@@ -148,7 +148,7 @@ def test_edges(counts, expected):
 def test_swaps_by_hand(monkeypatch):
     # Of four links that one system alone answers, all or none are swapped in 2 of 16 ways.
     answers = np.zeros((2, 4, 4), dtype=int)
-    answers[0, linking.RIGHT_LINK, linking.WRONG_LINK], answers[1, linking.NIL, linking.NIL] = 4, 3
+    answers[0, linking.RIGHT_LINK, linking.WRONG_LINK], answers[1, linking.NIL_ANSWER, linking.NIL_ANSWER] = 4, 3
     p_values, n_drawn = linking.swap_p_values(answers, 10, np.random.default_rng(1))
     assert n_drawn == 0
     # Both answer NILs alike, and a figure without a difference has p = 1.

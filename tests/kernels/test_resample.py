@@ -13,7 +13,7 @@ from scipy import special, stats
 from vbterrier.errors import InputError
 from vbterrier.kernels.fingerprints import mix
 from vbterrier.kernels.resample import (
-    ENDLESS,
+    INFINITY_SUBSTITUTE,
     bca_acceleration,
     binomials,
     bounded_limits,
@@ -342,7 +342,13 @@ def test_it_is_students_t_without_the_factor_of_n_and_variation_by_rounding_alon
     assert studentised_means(values.mean(axis=1), (values**2).mean(axis=1)) * np.sqrt(29) == pytest.approx(t, rel=1e-12)
     means = np.array([0.3, -0.3, 2.0, 1e-17, 0.0])
     squares = means**2 * (1 + np.array([1e-15, 1e-15, -1e-15, 0, 0]))
-    assert studentised_means(means, squares).tolist() == [ENDLESS, -ENDLESS, ENDLESS, 0.0, 0.0]
+    assert studentised_means(means, squares).tolist() == [
+        INFINITY_SUBSTITUTE,
+        -INFINITY_SUBSTITUTE,
+        INFINITY_SUBSTITUTE,
+        0.0,
+        0.0,
+    ]
 
 
 # Numbers of the draws of unseen documents.

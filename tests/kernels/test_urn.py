@@ -235,7 +235,7 @@ def test_too_large_is_an_error_or_sampled_and_scores_or_draws_that_do_not_come_a
     if kind in ("value", "priors"):
         with pytest.raises(TooLargeError, match="topic 0"):
             topic_distributions(model, "grid", no_draws)
-    for name in ("MAX_LISTED", "MAX_SETS", "MAX_HALF", "MAX_JOINED", "MAX_CELLS", "MAX_LATTICE"):
+    for name in ("MAX_SEQUENCES", "MAX_SETS", "MAX_HALF", "MAX_JOINED", "MAX_CELL_UPDATES", "MAX_LATTICE"):
         for method in getattr(choice, name):
             monkeypatch.setitem(getattr(choice, name), method, 1)
     for method in ("exact", "grid"):

@@ -16,7 +16,7 @@ from vbterrier.linking.dictionary import DictionaryLinker, FuzzyLinker
 from vbterrier.linking.kb.files import build_kb, kb_from_file
 from vbterrier.linking.kb.knowledge_base import KnowledgeBase
 from vbterrier.linking.kb.libraries import kb_from_rel, kb_from_spacy, kb_from_wikimapper
-from vbterrier.linking.kb.sqlite import FORMAT
+from vbterrier.linking.kb.sqlite import FORMAT_VERSION
 from vbterrier.linking.kb.wikidata import kb_from_wikidata
 
 TABLES = {
@@ -404,7 +404,9 @@ def test_other_files_are_refused_on_opening(tmp_path):
 def test_another_format_and_a_cut_off_file_are_told_on_opening(made):
     content = made.read_bytes()
     made.write_bytes(content[:60] + (99).to_bytes(4, "big") + content[64:])
-    with pytest.raises(FileError, match=f"a knowledge base of format 99, this version reads {FORMAT}: build it again"):
+    with pytest.raises(
+        FileError, match=f"a knowledge base of format 99, this version reads {FORMAT_VERSION}: build it again"
+    ):
         KnowledgeBase(made)
     for n_bytes in (len(content) - 1, 4096, 100):
         made.write_bytes(content[:n_bytes])

@@ -10,7 +10,15 @@ from vbterrier.errors import ParameterError
 from vbterrier.frames.answer import FAIL, PASS, UNKNOWN
 from vbterrier.kernels.mean_limits import SampledQueries, lower_limit, moments, upper_limit
 from vbterrier.stats import confidence_sequence
-from vbterrier.stats.noninferiority import PRIOR, Criteria, Limits, SampledPair, decisions, limits, share_sequences
+from vbterrier.stats.noninferiority import (
+    LOSS_SHARE_PRIOR,
+    Criteria,
+    Limits,
+    SampledPair,
+    decisions,
+    limits,
+    share_sequences,
+)
 
 ALONE = Criteria(0.01, 0.05, max_share=1)
 BOTH = Criteria(0.01, 0.05)
@@ -108,7 +116,7 @@ def test_a_sequence_without_losses_needs_more_queries_than_one_look():
     assert 59 < n < 90
     # Robbins' mixture by quadrature, where it rejects a share of .05.
     p = (np.arange(100_000) + 0.5) / 100_000
-    mixture = [float((stats.beta.pdf(p, *PRIOR) * (1 - p) ** m).mean()) for m in (n - 1, n)]
+    mixture = [float((stats.beta.pdf(p, *LOSS_SHARE_PRIOR) * (1 - p) ** m).mean()) for m in (n - 1, n)]
     assert mixture[0] < 0.95 ** (n - 1) / 0.05
     assert mixture[1] > 0.95**n / 0.05
 

@@ -795,7 +795,7 @@ def test_groups_of_documents_have_their_mean_features_and_the_variance_of_their_
         logit = higher.regression.logit(design, one)
         expected = np.cov(logit, ddof=0, aweights=chance) + spread.sum()
         assert made.variances[1][first] == pytest.approx(expected, rel=1e-5)
-    monkeypatch.setattr(groups, "_DOCUMENTS", 50)
+    monkeypatch.setattr(groups, "_BLOCK_ROWS", 50)
     again = document_groups(model, below, ends)
     assert (again.sizes == made.sizes).all()
     for part, other in zip(again.means + again.variances, made.means + made.variances, strict=True):
@@ -809,7 +809,7 @@ def test_features_are_copied_for_few_documents_at_a_time_and_shifts_are_the_same
     monkeypatch.setattr(
         GradeModel, "_shrunk_logit", lambda self, items: [sizes.append(len(items)), shrunk(self, items)][1]
     )
-    monkeypatch.setattr(model_module, "ROWS", 64)
+    monkeypatch.setattr(model_module, "BLOCK_ROWS", 64)
     again = fit_evidence(one.evidence)
     assert np.abs(GradeDraws(again, 10, 0)._noise - noise).max() < 1e-12
     assert (again.shift.kind == plain.kind).all()

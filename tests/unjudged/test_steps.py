@@ -111,5 +111,5 @@ def test_long_lists_are_left_to_the_grid_and_long_grids_to_draws(monkeypatch):
     shorter = bootstrap_distribution(*data, 8, metric=ERR())
     assert set(shorter.methods) == {"exact", "grid"}
     assert shorter.median == pytest.approx(result.median, abs=2e-3)
-    monkeypatch.setitem(choice.MAX_CELLS, "auto", 1e6)
+    monkeypatch.setitem(choice.MAX_CELL_UPDATES, "auto", 1e6)
     assert "mc" in bootstrap_distribution(*data, 8, metric=ERR()).methods

@@ -28,7 +28,7 @@ COLUMNS = ("part", "item", "n", "value", "low", "high", "level", "uniform", "ran
 # The largest frequency of each bin.
 EDGES = (1, 2, 5, 10, 100, 1000)
 QUANTILES = (0.25, 0.5, 0.75, 0.9)
-_BINS = ("1", "2", "3-5", "6-10", "11-100", "101-1000", "over 1000")
+_FREQUENCY_LABELS = ("1", "2", "3-5", "6-10", "11-100", "101-1000", "over 1000")
 
 
 @with_usual_errors
@@ -187,7 +187,7 @@ def _shares(
         return [(part, item, float(share)) for item, share in zip(items, fractions, strict=True)]
 
     rows = [] if entity is None else shares("entity", ("link", "NIL"), entity.is_nil.astype(np.int64))
-    rows += shares("frequency", _BINS, np.searchsorted(EDGES, frequency))
+    rows += shares("frequency", _FREQUENCY_LABELS, np.searchsorted(EDGES, frequency))
     order = np.argsort(frequency, kind="stable")
     reached = np.cumsum(weights[order])
     # Tolerance for rounding errors of cumulative weights.

@@ -15,7 +15,7 @@ from vbterrier.frames.notebook import Panel
 from vbterrier.frames.results import Shown, facts
 from vbterrier.kernels import linking
 from vbterrier.kernels.floats import with_usual_errors
-from vbterrier.kernels.linking import N_CELLS, PLACES, SCORES, extremes, nested_draws, removed_queries, scores
+from vbterrier.kernels.linking import CELL_PLACES, N_CELLS, SCORES, extremes, nested_draws, removed_queries, scores
 from vbterrier.kernels.resample import stream
 
 if TYPE_CHECKING:
@@ -364,13 +364,13 @@ def _decision_cells(
         raise ParameterError("wanted the answers of a system with gold, or DecisionCounts instead of both")
     right = Gold(gold, nil=nil, multiple_answers=multiple_answers)
     decisions = decide(answers(system, name="system"), right, unanswered=unanswered)
-    if silent := int((decisions.answer == linking.UNANSWERED).sum()):
+    if silent := int((decisions.answer == linking.NO_ANSWER).sum()):
         raise InputError(
             f"system: {silent} of {len(decisions.answer)} queries have no answer, but decisions in two stages are "
             "links or NIL; add the answers, or count these queries as NIL with unanswered='nil'"
         )
     cell_at = np.full(8, -1, dtype=np.int64)
-    cell_at[PLACES] = np.arange(N_CELLS)
+    cell_at[CELL_PLACES] = np.arange(N_CELLS)
     # Sorted, so that draws do not depend on the order of the queries.
     kind = np.sort(cell_at[4 * decisions.gold_nil + decisions.answer])
     return kind, DecisionCounts(*np.bincount(kind, minlength=N_CELLS).tolist())

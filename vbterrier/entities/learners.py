@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 FORMAT, STAGE_TYPE = "vbterrier", "trained_stage"
 _PARAMETERS = "model.json"
 # The format of the file of parameters.
-_VERSION = 5
+_FORMAT_VERSION = 5
 # The cutoff of nDCG in validations and in the loss of trees.
 NDCG_CUTOFF = 20
 # The size of the files of a stage: parameters with the topics of the training, and trees as text.
@@ -79,9 +79,9 @@ def read_saved_stage(folder: Path) -> dict[str, Any]:
         raise FileError(folder, f"is not a saved model ({error}); write it with save") from error
     kinds = {"stage": str, "parameters": dict, "topics": list, "weights": str, "digest": str}
     kinds |= {"entities": list, "space": str, "inputs": dict, "links": dict}
-    is_own = isinstance(made, dict) and made.get("format") == _VERSION
+    is_own = isinstance(made, dict) and made.get("format") == _FORMAT_VERSION
     if not is_own or not all(isinstance(made.get(name), kind) for name, kind in kinds.items()):
-        raise FileError(folder / _PARAMETERS, f"is not a saved stage of format {_VERSION}; write it with save")
+        raise FileError(folder / _PARAMETERS, f"is not a saved stage of format {_FORMAT_VERSION}; write it with save")
     return dict(made)
 
 
@@ -315,7 +315,7 @@ class Learner(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
         digest = _digest(packed)
         if (folder / name).exists():
             name = f"model-{digest}{self.SUFFIX}"
-        made = {"format": _VERSION, "stage": type(self).__name__, "parameters": self._stored_parameters()}
+        made = {"format": _FORMAT_VERSION, "stage": type(self).__name__, "parameters": self._stored_parameters()}
         ids = self._entity_ids()
         made |= {"entities": ids, "space": self._id_space(), "inputs": self._fingerprints(ids)}
         made["links"] = self._link_digests()
@@ -353,7 +353,7 @@ class Learner(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
         made = read_saved_stage(folder)
         parameters, name = made["parameters"], made["weights"]
         if made["stage"] != cls.__name__ or set(parameters) != set(cls.STORED) or not cls._is_model(name):
-            kind = f"{cls.__name__} of format {_VERSION}"
+            kind = f"{cls.__name__} of format {_FORMAT_VERSION}"
             raise FileError(folder / _PARAMETERS, f"is not a saved {kind}; write it with save")
         _require_digest(folder / name, made["digest"])
         learned = cls._read_model(folder / name)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 PARTITIONS = ("positive", "negative", "common")
 POSITIVE, NEGATIVE, COMMON = range(3)
 # The label of each partition, -1 for none.
-LABELS = np.array([1, 0, -1])
+PARTITION_LABELS = np.array([1, 0, -1])
 
 
 def entity_labels(pool: Any, rel: int = 1) -> pd.DataFrame:
@@ -151,7 +151,7 @@ def closed_entities(
     pool = pool_of_links(links, "closed_entities")
     require_judged(pool, "closed_entities")
     table = EntityTable(pool, rel)
-    label = LABELS[partitions(table.df_relevant, table.df)]
+    label = PARTITION_LABELS[partitions(table.df_relevant, table.df)]
     if run is None:
         kept, topic, entity = label >= 0, table.topic, pool.entities.take(table.entity)
         names = np.array(pool.topics, dtype=object)
@@ -355,7 +355,7 @@ def _sample_mask(table: EntityTable, partition: Ints, negatives: str, ranking: A
     negative: Bools = partition == NEGATIVE
     if negatives == "all":
         return negative
-    pool, label = table.pool, LABELS[partition]
+    pool, label = table.pool, PARTITION_LABELS[partition]
     if negatives == "random":
         order = random_scores(pool.topics, table.topic, pool.entities.take(table.entity), seed)
     else:

@@ -44,7 +44,7 @@ from vbterrier.kernels.rankings import MOST_RANKS
 from vbterrier.measures.target import align_topics
 from vbterrier.measures.text import measures_from
 from vbterrier.settings import Data, Inference, with_defaults
-from vbterrier.unjudged.model import DEPTH
+from vbterrier.unjudged.model import DEFAULT_POOL_CUTOFF
 from vbterrier.unjudged.pool import MachineLabels, labelled_judgments
 
 if TYPE_CHECKING:
@@ -403,7 +403,7 @@ def audit_judge(
     _require_runs(every_run, baseline=[baseline] if baseline else [], families=families or {})
     target, loaded = align_topics(judgments_of_humans, every_run, on_topics)
     quality = label_quality(judges, target, inference=Inference(level=level))
-    depth, measure = max(DEPTH, cutoff), f"nDCG@{cutoff}"
+    depth, measure = max(DEFAULT_POOL_CUTOFF, cutoff), f"nDCG@{cutoff}"
     top = {name: _as_text(run.first(depth)) for name, run in every_run.items()}
     every_label, human = judges.frame().rename(columns={"grade": "label"}), _as_text(target.frame)
     judged = {

@@ -34,7 +34,7 @@ from vbterrier.settings import Data
 from vbterrier.stats.comparisons import letters
 from vbterrier.stats.paired_tests import rank_intervals
 from vbterrier.unjudged.joint import ScoresOnTopics
-from vbterrier.unjudged.model import DEPTH
+from vbterrier.unjudged.model import DEFAULT_POOL_CUTOFF
 from vbterrier.unjudged.pool import machine_labels
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def collections_of_runs(
         require_scale(target.frame, scale, f"qrels{which}")
         require_spellings(target, loaded[name], machine, which)
         if machine is not None:
-            warn_of_uneven_labels(machine, loaded[name], measure.params.get("cutoff") or DEPTH)
+            warn_of_uneven_labels(machine, loaded[name], measure.params.get("cutoff") or DEFAULT_POOL_CUTOFF)
         on_judged = _on_judged_topics(loaded[name], target)
         collection = evaluated_collection(name, on_judged, target, measure, on_topics, machine)
         collections.append(replace(collection, members=members))

@@ -57,7 +57,7 @@ _NEXT_STEP_ARGUMENTS = (
     "system",
 )
 # Limits of messages: items, and characters of a name.
-_LISTED, _WIDTH = 6, 80
+_MAX_NAMED, _EXCERPT_LENGTH = 6, 80
 
 
 def _require_correction(correction: Any) -> None:
@@ -261,15 +261,15 @@ class ExperimentValues:
     def warn(self, *, of_means: bool) -> None:
         """Warn of judged topics that means leave out."""
         undefined = [
-            f"{column} of {str(name)[:_WIDTH]!r}: {n}"
+            f"{column} of {str(name)[:_EXCERPT_LENGTH]!r}: {n}"
             for name, counts in self.n_undefined().items()
             for column, n in counts.items()
         ]
         if undefined and of_means:
-            more = f"; and {len(undefined) - _LISTED} more" if len(undefined) > _LISTED else ""
+            more = f"; and {len(undefined) - _MAX_NAMED} more" if len(undefined) > _MAX_NAMED else ""
             warn(
                 f"means leave out topics for which their measure is undefined (of {self.n_judged} topics): "
-                f"{'; '.join(undefined[:_LISTED])}{more}"
+                f"{'; '.join(undefined[:_MAX_NAMED])}{more}"
             )
 
     def averages(

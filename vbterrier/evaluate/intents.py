@@ -79,7 +79,7 @@ if TYPE_CHECKING:
 MEASURES = ("ES", "VB(alpha=0.5)", "VB", "TopIntent")
 CUTOFFS = (1, 3, 5, 10)
 # Number of distinct marks in figures.
-_MARKS = 7
+_N_MARKS = 7
 
 
 def first_covering_ranks(
@@ -175,7 +175,7 @@ class IntentEvaluation(Scores):
         coverage = {"coverage_map": lambda: {"intents": self.intents, "tags": self.tags}}
         # Draw one kind of interval if there are too many marks for both.
         marks, drawn = self.intervals.drop_duplicates(["measure", "method"]), self.intervals
-        if len(marks) > _MARKS:
+        if len(marks) > _N_MARKS:
             drawn = drawn[drawn["method"] == marks["method"].iloc[0]]
         return {**super()._figures(), "forest": lambda: {"intervals": drawn}, **pairs, **coverage}
 

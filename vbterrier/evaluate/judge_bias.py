@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from vbterrier.annotations import Floats
     from vbterrier.unjudged.pool import Judgments
 
-_RANKS = ((1, 3), (4, 10), (11, 30), (31, 100))
+_RANK_RANGES = ((1, 3), (4, 10), (11, 30), (31, 100))
 # Agreement that people do not reach, and the fewest documents that show it.
 _COPIED, _MIN_COPY_DOCUMENTS = 0.995, 20
 _UNLIKELY = 0.001
@@ -99,7 +99,7 @@ def bias_by_group(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The bias of each judge by group, and its calibration."""
     ranks = pd.Series("not retrieved", frame.index)
-    for low, high in _RANKS:
+    for low, high in _RANK_RANGES:
         ranks[frame["rank"].between(low, high)] = f"{low} to {high}"
     groups = [("grade", frame["grade"].astype(str)), ("rank", ranks)]
     if "length" in frame:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 # The estimate from the labels of several judges, which has no human judgments.
 DAWID_SKENE_ESTIMATE = "judges without humans (Dawid-Skene)"
 # The run of all labelled documents, whose name no system has, and the parts of the judgments that are held out.
-_FRAME, _FOLDS, _HELD_OUT_DRAWS = "\0labelled", 5, 200
+_FRAME, _N_FOLDS, _HELD_OUT_DRAWS = "\0labelled", 5, 200
 # The model of judgments that are a sample has none of the errors that selection causes.
 _SAMPLED_CONSTANTS = Constants(call=0, topic=0, topic_higher=0, of_run=0, of_run_topic=0, inflation=1)
 # Judged documents of a stratum that are enough to correct the others.
@@ -140,7 +140,7 @@ def cross_fitted_estimates(
     scores = _scores(drawn, _inverse(ideal_dcg(drawn.counts, gain, evidence.cutoff)), gain, weights)
     draws = [scores[:, :, part].mean(axis=2) for part in parts_of_topics]
     judged = np.flatnonzero(evidence.level >= 0)
-    fold = evidence.folds(judged, _FOLDS)
+    fold = evidence.folds(judged, _N_FOLDS)
     expected = drawn.shares @ gain
     fits = [_Fold(evidence, judged[fold == part], gain, weights, seed, parts_of_topics) for part in np.unique(fold)]
     predicted, parts = np.empty(len(judged)), np.empty((len(names), len(judged)))

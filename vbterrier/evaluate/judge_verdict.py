@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 TRUSTED, NOT_TRUSTED = "TRUSTED", "NOT TRUSTED"
 # The level of the limits of both verdicts, the share of reversed pairs that a trusted judge may have, the shift that
 # its scores may have, in margins, and the fewest complete topics for a verdict on the order.
-LEVEL, MOST_REVERSED, _SHIFT, MIN_TOPICS = 0.95, 0.1, 2.0, 10
+LEVEL, MOST_REVERSED, _MAX_SHIFT_MARGINS, MIN_TOPICS = 0.95, 0.1, 2.0, 10
 # The AUC of labels that separate relevant documents, and the overrating of a family's documents that is named, in
 # shares of the highest grade.
 _SEPARATES, _UNFAIR = 0.75, 0.05
@@ -103,7 +103,7 @@ def order_verdict(judged: JudgedTopics, names: list[str], margin: float, seed: i
 
 def levels_verdict(judged: JudgedTopics, names: list[str], margin: float) -> dict[str, Any]:
     """The verdict on the levels with its numbers."""
-    n_all, k, most = len(judged.topics), judged.n_complete, _SHIFT * margin
+    n_all, k, most = len(judged.topics), judged.n_complete, _MAX_SHIFT_MARGINS * margin
     row: dict[str, Any] = {"levels": UNKNOWN, "shift": np.nan, "largest_shift": np.nan, "half_width": np.nan}
     if k < min(2, n_all):
         row["n_levels"] = float(min(MIN_TOPICS, n_all))

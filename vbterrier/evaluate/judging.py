@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 # Parts of the topics for predictions of held-out judgments, and the most labels that are listed one by one.
-_FOLDS, _LISTED = 5, 12
+_N_FOLDS, _MAX_LISTED_LABELS = 5, 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -338,7 +338,7 @@ def _quality(name: str, frame: pd.DataFrame, judgments: Judgments, level: float)
     pairs = pd.DataFrame({"label": label, "grade": grade})
     confusion = pairs.groupby(["label", "grade"]).size().rename("n").reset_index()
     confusion["share"] = confusion["n"] / confusion.groupby("label")["n"].transform("sum")
-    bins = label if len(np.unique(label)) <= _LISTED else pd.qcut(label, 10, labels=False, duplicates="drop")
+    bins = label if len(np.unique(label)) <= _MAX_LISTED_LABELS else pd.qcut(label, 10, labels=False, duplicates="drop")
     rows = []
     for part in np.unique(bins):
         of_bin = bins == part
@@ -355,7 +355,7 @@ def held_out(label: Floats, relevant: Any, topic: Ints) -> Floats:
     from sklearn.isotonic import IsotonicRegression
 
     predicted = np.empty(len(label))
-    fold = topic % min(_FOLDS, int(topic.max()) + 1) if topic.max() else np.arange(len(label)) % _FOLDS
+    fold = topic % min(_N_FOLDS, int(topic.max()) + 1) if topic.max() else np.arange(len(label)) % _N_FOLDS
     for part in np.unique(fold):
         out = fold == part
         training_part = label[~out], relevant[~out].astype(np.float64)

@@ -16,7 +16,7 @@ from vbterrier.measures.unjudged import Estimated
 from vbterrier.stats.comparisons import share_letter
 from vbterrier.unjudged.evidence import collect_evidence
 from vbterrier.unjudged.incomplete import leave_group_out
-from vbterrier.unjudged.model import DEPTH
+from vbterrier.unjudged.model import DEFAULT_POOL_CUTOFF
 from vbterrier.unjudged.selection import pool_depth
 
 _COLUMNS = ["group", "name", "n_runs", "n_removed", "rank", "letters", "rank_without", "low", "high", "letters_without"]
@@ -61,14 +61,14 @@ def reusability(
         return pd.DataFrame(columns=_COLUMNS)
     members = collections[0].members
     names, system_by_run = sorted(members), {run: name for name, runs in members.items() for run in runs}
-    cutoff = measure.params.get("cutoff") or DEPTH
+    cutoff = measure.params.get("cutoff") or DEFAULT_POOL_CUTOFF
     has_pool = isinstance(measure, Estimated) and measure.cutoff is not None
     reduced, depths = [], []
     for each in collections:
         runs = {name: each.runs[name] for name in names}
         frames = {run: each.runs[name].frame for run, name in system_by_run.items()}
         reduced.append(leave_group_out(frames, each.target.frame, groups=groups, cutoff=depth or cutoff))
-        evidence = collect_evidence(runs, each.target.judgments(), cutoff, max(DEPTH, cutoff))
+        evidence = collect_evidence(runs, each.target.judgments(), cutoff, max(DEFAULT_POOL_CUTOFF, cutoff))
         depths.append(pool_depth(evidence) if has_pool else None)
     rows: list[tuple[Any, ...]] = []
     by_name = table.set_index("name")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 # Smaller differences between an estimate and the score of a fully judged run need no explanation.
 _MIN_EXPLAINED_DIFFERENCE = 5e-4
 # Runs that a note names.
-_NAMED = 3
+_MAX_NAMED = 3
 
 
 def notes_on_models(
@@ -140,7 +140,7 @@ def notes_on_condensed(
             rows = [external_values([measure], each, run, warned=True) for each in targets]
             here, there = (np.sum([value for *_, value in each]) / len(target.topics) for each in rows)
             means.append(f"{here:.4f} and {there:.4f} of {printable(name)}")
-        shown = f": {', '.join(means[:_NAMED])}{', ...' * (len(means) > _NAMED)}" if means else ""
+        shown = f": {', '.join(means[:_MAX_NAMED])}{', ...' * (len(means) > _MAX_NAMED)}" if means else ""
         notes.append(
             Note(
                 f"{measure}: documents with a label below 0 are judged and kept, while ir_measures and trec_eval -J "

@@ -43,7 +43,7 @@ from vbterrier.stats.agreement import (
 )
 from vbterrier.stats.comparisons import system_pairs
 from vbterrier.unjudged.evidence import collect_evidence
-from vbterrier.unjudged.model import DEPTH
+from vbterrier.unjudged.model import DEFAULT_POOL_CUTOFF
 from vbterrier.unjudged.pool import machine_labels
 from vbterrier.unjudged.selection import pool_depth
 
@@ -431,7 +431,7 @@ def _pool_cutoff(
     runs = {name: truth.run for name, truth in truths.items() if len(truth.run)}
     if cutoff is None or None in cutoffs or not runs:
         return None
-    depth = pool_depth(collect_evidence(runs, complete.judgments(), cutoff, max(DEPTH, cutoff)))
+    depth = pool_depth(collect_evidence(runs, complete.judgments(), cutoff, max(DEFAULT_POOL_CUTOFF, cutoff)))
     return max([depth, *map(int, cutoffs)])
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _COUNTS = {"NumQ", "NumRel", "NumRet"}
 # The mark of systems that retrieved nothing for most topics.
 FLAG_MARK = "†"
-_LISTED, MIN_PRINTED_P = 8, 0.0001
+_MAX_NAMED, MIN_PRINTED_P = 8, 0.0001
 # Warnings say so if no difference can be significant.
 NO_POWER = "can be significant"
 
@@ -163,7 +163,7 @@ def _of_baseline(result: Any, measure: str, pairs: pd.DataFrame, means: pd.Serie
     return f"{_by(measure)}, against {base} ({means[baseline]:.3f}, {topics}): {'; '.join(statements)}."
 
 
-def name_list(names: Iterable[object], most: int = _LISTED) -> str:
+def name_list(names: Iterable[object], most: int = _MAX_NAMED) -> str:
     """Join names in a sentence; names beyond the first few are counted."""
     every = [printable(name) for name in names]
     if len(every) > most:

@@ -17,7 +17,7 @@ from vbterrier.measures.external import external_values, is_topicwise, n_decisiv
 from vbterrier.measures.linking import LinkingMeasure
 from vbterrier.measures.target import CHECKED_RANKS, deepest
 from vbterrier.measures.unjudged import Estimated
-from vbterrier.unjudged.model import DEPTH
+from vbterrier.unjudged.model import DEFAULT_POOL_CUTOFF
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -86,7 +86,7 @@ def _depth(measure: ir_measures.Measure) -> int | None:
         n = n_decisive(measure)
         return n if n is not None and n <= MAX_KEPT_CUTOFF else None
     depth = measure.depth
-    return max(depth, DEPTH) if depth is not None and isinstance(measure, Estimated) else depth
+    return max(depth, DEFAULT_POOL_CUTOFF) if depth is not None and isinstance(measure, Estimated) else depth
 
 
 def _require_topicwise(measure: Measure) -> None:

@@ -180,7 +180,7 @@ def require_workers(n_jobs: int, client: Any) -> None:
 # Seconds to wait for a scheduler, and for a first worker.
 SCHEDULER, WORKER = 10, 60
 # Seconds to wait for a worker when there is none, seconds without any task at work, and seconds between two checks.
-NO_WORKER_SECONDS, STALLED, _LOOK = 600, 60, 5
+NO_WORKER_SECONDS, STALLED_SECONDS, _CHECK_SECONDS = 600, 60, 5
 # Items in flight for each thread.
 _ITEMS_PER_THREAD = 2
 # Caught warnings and kept frames belong to a process, so its threads take turns.
@@ -269,15 +269,15 @@ def _awaited_result(future: Any, cluster: Any) -> Any:
         with _convert_errors(cluster, *_losses()):
             while True:
                 try:
-                    return future.result(timeout=_LOOK)
+                    return future.result(timeout=_CHECK_SECONDS)
                 except distributed.TimeoutError:
                     # A TimeoutError of the function itself is raised immediately at the second call.
                     if future.done():
                         return future.result()
-                alone = 0.0 if n_threads(cluster) else alone + _LOOK
+                alone = 0.0 if n_threads(cluster) else alone + _CHECK_SECONDS
                 executing = sum(n for _, n in cluster.run_on_scheduler(_workers))
-                idle = idle + _LOOK if n_threads(cluster) and not executing else 0.0
-                if idle >= STALLED:
+                idle = idle + _CHECK_SECONDS if n_threads(cluster) and not executing else 0.0
+                if idle >= STALLED_SECONDS:
                     raise ServiceError(_address(cluster), _stall(cluster))
                 if alone >= NO_WORKER_SECONDS:
                     raise ServiceError(
@@ -307,7 +307,9 @@ def _stall(cluster: Any) -> str:
         if paused
         else "the logs of the workers name the cause, such as an object that cannot be pickled"
     )
-    return f"client: no worker of the scheduler at {_address(cluster)} did any work for {STALLED} seconds; {cause}"
+    return (
+        f"client: no worker of the scheduler at {_address(cluster)} did any work for {STALLED_SECONDS} seconds; {cause}"
+    )
 
 
 def _call_on_worker(packed: bytes, version: str, *values: Any) -> Any:

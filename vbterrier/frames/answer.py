@@ -25,7 +25,7 @@ MODEL_NOTE, EMPTY_TOPICS_NOTE, GUESSES_NOTE = "model", "empty topics", "guesses"
 # The subjects of caveats that are warnings, and of those without another subject; lines leave both out.
 WARNING, NOTE = "Warning", "Note"
 # Numbers of queries and documents that a text names, and of further subjects of warnings of one kind.
-_NAMED, _OTHERS = 5, 3
+_MAX_NAMED, _MAX_FURTHER_NAMED = 5, 3
 # What differs between warnings of the same kind: quoted ids, lists of ids, numbers.
 _SINGULAR = {"are": "i", "is": "i", "have": "ha", "has": "ha", "were": "wa", "was": "wa", "do": "doe", "does": "doe"}
 _VARIES = re.compile(r"""'[^']*'|"[^"]*"|\([^()]*\)|\d[\d.,%]*""")
@@ -112,8 +112,8 @@ class Answer:
         """Evidence, caveats and the next step, a line each, for the end of a text."""
         lines = []
         if self.evidence and evidence:
-            more = len(self.evidence) - _NAMED
-            reasons = [one.text() for one in self.evidence[:_NAMED]]
+            more = len(self.evidence) - _MAX_NAMED
+            reasons = [one.text() for one in self.evidence[:_MAX_NAMED]]
             lines.append(f"Evidence: {'; '.join(reasons)}{f'; and {more} more' if more > 0 else ''}")
         lines += [f"{'Serious caveat' if one.serious else 'Caveat'}: {one.line()}" for one in self.caveats]
         return "\n".join([*lines, *([f"Next: {printable(self.next)}"] if self.next else [])])
@@ -221,7 +221,8 @@ def message_counts(messages: Iterable[str]) -> list[tuple[str, int]]:
     for alike in kinds.values():
         (first, subject), *others = alike
         names = [subject for _, subject in others]
-        more = f" (also of {', '.join(names[:_OTHERS])}{f' and {len(names) - _OTHERS} more' * (len(names) > _OTHERS)})"
+        n_more = len(names) - _MAX_FURTHER_NAMED
+        more = f" (also of {', '.join(names[:_MAX_FURTHER_NAMED])}{f' and {n_more} more' * (n_more > 0)})"
         entries.append((first + more * bool(names), 1 if subject else counts[first]))
     return entries
 

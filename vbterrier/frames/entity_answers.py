@@ -107,7 +107,7 @@ def decide(run: Run, gold: Gold, *, unanswered: str = "nothing") -> Decisions:
     Answers to queries outside the gold standard do not count; a warning reports them.
     """
     choice("unanswered", unanswered, UNANSWERED)
-    answer = np.full(len(gold.topics), linking.NIL if unanswered == "nil" else linking.UNANSWERED, dtype=np.int64)
+    answer = np.full(len(gold.topics), linking.NIL_ANSWER if unanswered == "nil" else linking.NO_ANSWER, dtype=np.int64)
     if run.topics:
         # Check queries before entities: a NIL among integer entities can be the only cause of a difference in types.
         effect = (
@@ -122,7 +122,7 @@ def decide(run: Run, gold: Gold, *, unanswered: str = "nothing") -> Decisions:
         topic, entity = here[kept], run.docno.take(top.rows[kept, 0])
         plain = plain_entities(entity, gold.nil, run.name, space=gold.space)
         correct, nils, gold_ids = gold.is_correct(topic, plain), plain.is_nil, gold.entities_in(plain.space)
-        answer[topic] = np.where(nils, linking.NIL, np.where(correct, linking.RIGHT_LINK, linking.WRONG_LINK))
+        answer[topic] = np.where(nils, linking.NIL_ANSWER, np.where(correct, linking.RIGHT_LINK, linking.WRONG_LINK))
         warn_of_foreign_answers(plain.ids.take(np.flatnonzero(~nils)), gold_ids, run.name, gold.name)
     else:
         warn(f"{run.name}: empty; none of the {len(gold.topics)} queries has an answer")
@@ -145,11 +145,11 @@ def warn_of_silence(decisions: Decisions, nil: str, name: str) -> None:
     """Warn if a system never gives a kind of answer that the gold standard has: its precision is 0 in the total."""
     counts = decisions.counts
     for kind, gold, n_answers in (
-        ("an entity", counts[0].sum(), counts[:, : linking.NIL].sum()),
-        (repr(nil), counts[1].sum(), counts[:, linking.NIL].sum()),
+        ("an entity", counts[0].sum(), counts[:, : linking.NIL_ANSWER].sum()),
+        (repr(nil), counts[1].sum(), counts[:, linking.NIL_ANSWER].sum()),
     ):
         if gold and not n_answers:
-            n = int(counts[:, linking.UNANSWERED].sum())
+            n = int(counts[:, linking.NO_ANSWER].sum())
             hint = f"; unanswered='nil' counts {n} unanswered queries as {nil}" if n and kind == repr(nil) else ""
             warn(f"{name}: no query is answered with {kind}, correct for {gold} queries: its precision is 0{hint}")
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 ALPHA = 0.5
 SHRINKAGE = 5.0
 # Entity numbers for ranks beyond the end of a list, and for entities that no document of any topic mentions.
-NONE, UNKNOWN = -1, -2
+NO_ENTITY, UNKNOWN_ENTITY = -1, -2
 # The class of an entity that no document of the topic's pool mentions, and of all entities of a topic without OER.
 ABSENT, UNDEFINED = "absent", "undefined"
 
@@ -140,12 +140,12 @@ class Selection:
         place = run_places(run, pool.topics, Ids(None, run.topic_ids.integers), "links")
         top = run.top(cutoff)
         rows, topic, rank, docno = top.of_topics(place, len(pool.topics))
-        self.entity: Ints = np.full(rows.shape, NONE)
+        self.entity: Ints = np.full(rows.shape, NO_ENTITY)
         self.score: Floats = np.full(rows.shape, np.nan)
         number = pool.entities_of(docno)
         if len(number):
             warn_of_other_ids(pool, docno, number, run.name)
-        self.entity[topic, rank] = np.where(number >= 0, number, UNKNOWN)
+        self.entity[topic, rank] = np.where(number >= 0, number, UNKNOWN_ENTITY)
         self.score[topic, rank] = run.score[rows[topic, rank]]
 
     @property
@@ -156,7 +156,7 @@ class Selection:
     @property
     def n_entities(self) -> Ints:
         """The number of entities in the list of each topic, including entities outside the pool, shape (n_topics,)."""
-        listed: Ints = (self.entity != NONE).sum(axis=1)
+        listed: Ints = (self.entity != NO_ENTITY).sum(axis=1)
         return listed
 
     @cached_property
@@ -230,7 +230,7 @@ def of_selected(selection: Selection, values: Floats) -> Floats:
     values_at_rank: Floats = np.zeros(selection.entity.shape)
     inside = selection.pair >= 0
     values_at_rank[inside] = values[selection.pair[inside]]
-    values_at_rank[selection.entity == NONE] = np.nan
+    values_at_rank[selection.entity == NO_ENTITY] = np.nan
     return values_at_rank
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 # Pixels of an interval bar, the margin that keeps its points whole, and pixels of an axis and of its numbers.
 WIDTH, HEIGHT, _BAR_MARGIN_PIXELS = 120, 14, 4
-AXIS_HEIGHT, _DIGIT, _TICKS = 15, 5.4, 4
+AXIS_HEIGHT, _DIGIT, _N_TICKS = 15, 5.4, 4
 # Longer cells of text are sentences.
 _PROSE = 40
 # Characters of a title of a reliability diagram.
@@ -146,7 +146,7 @@ def interval_axis(least: float, most: float, *, rule: float | None = None) -> st
 
 
 def _axis(least: float, most: float, rule: float | None) -> str:
-    places = ticks(least, most, _TICKS)
+    places = ticks(least, most, _N_TICKS)
     digits = decimals(places)
     # The number of the dotted line first: others that would touch it are left out.
     numbers = [(rule, f"{rule:g}")] if rule is not None and least <= rule <= most else []

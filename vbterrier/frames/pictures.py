@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 # Characters of the longest name, and of the axis at least and at most.
-_NAME, _MIN_AXIS_LENGTH, _MAX_AXIS_LENGTH = 28, 24, 60
+_MAX_NAME_LENGTH, _MIN_AXIS_LENGTH, _MAX_AXIS_LENGTH = 28, 24, 60
 # Units of the axis of SVG, which fits into a narrow screen beside short names, and of its rows and lines.
 _AXIS, _ROW, _LINE = 300, 24, 15
 # Units that a character, or a character of SVG's text, is wide.
@@ -215,7 +215,7 @@ def decimals(numbers: list[float]) -> int:
 
 def _short_name(name: str) -> str:
     text = printable(name)
-    return text if len(text) <= _NAME else f"…{text[1 - _NAME :]}"
+    return text if len(text) <= _MAX_NAME_LENGTH else f"…{text[1 - _MAX_NAME_LENGTH :]}"
 
 
 def _html(text: str) -> str:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 # Shares of drawn queries that are proportional to their draws up to rounding in files.
-_PROPORTIONAL = 1e-4
+_DRAW_TOLERANCE = 1e-4
 # The columns beside qid, in the order of a frame.
 COLUMNS = ("weight", "cluster", "segment", "drawn", "covariate")
 
@@ -217,7 +217,7 @@ def sampled_queries(frame: pd.DataFrame, what: str = "queries", unsampled: Float
         weights = draws.astype(np.float64)
     share, is_drawn = weights / weights.sum(), draws > 0
     per_draw = share[is_drawn] / draws[is_drawn]
-    if len(per_draw) and np.ptp(per_draw) > _PROPORTIONAL * per_draw.max():
+    if len(per_draw) and np.ptp(per_draw) > _DRAW_TOLERANCE * per_draw.max():
         raise InputError(
             f"{what}: weights of drawn queries are not proportional to drawn; wanted the columns of sample_by_traffic, "
             "or weights without drawn"

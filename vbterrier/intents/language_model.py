@@ -73,7 +73,7 @@ be empty: {{"full": [1], "part": []}}
 _SHOWN_COLUMNS = ("entity_id", "name", "description", "kind")
 _MAX_REASON = 200
 _MAX_DIGITS = 6
-_PAIR = 2
+_PAIR_LENGTH = 2
 _FAILURES = ("qid", "reason")
 # Reasoning; models with a template that opens it reply with its end alone, and one without an end was cut off.
 _THINKING = re.compile(r"\A.*</think>|<think>.*", re.DOTALL)
@@ -175,7 +175,12 @@ def _probabilities(values: Any, n: int) -> list[float]:
 
 def _named_probabilities(listed: Any) -> Iterator[tuple[Any, Any, Any]]:
     """Yield a name, a probability and the item that has them: an object, or a list of two, also in further lists."""
-    if type(listed) is list and len(listed) == _PAIR and isinstance(listed[0], str) and type(listed[1]) is not list:
+    if (
+        type(listed) is list
+        and len(listed) == _PAIR_LENGTH
+        and isinstance(listed[0], str)
+        and type(listed[1]) is not list
+    ):
         yield (*listed, listed)
     elif type(listed) is list:
         for one in listed:

@@ -36,7 +36,7 @@ _DEVIATIONS = np.array([0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0])
 _SHIFTS, _SHIFT_SCALE, _MOST_SHIFT = (0.05, 0.15, 0.3, 0.5, 0.8, 1.2), 0.8, 3.0
 _NEWTON_STEPS, _TOLERANCE = 30, 1e-6
 # Variances this small are rounding errors.
-_NO_VARIANCE = 1e-10
+_MIN_VARIANCE = 1e-10
 
 
 class Estimates(NamedTuple):
@@ -303,7 +303,7 @@ def _shrunk(correction: Floats, variance: Floats, scale: float) -> tuple[Floats,
     if scale <= 0:
         return np.zeros_like(correction), np.zeros_like(variance)
     one = np.eye(len(correction))
-    variance = variance + _NO_VARIANCE * one
+    variance = variance + _MIN_VARIANCE * one
     means, covariances, logs = [], [], []
     for deviation in scale * _DEVIATIONS:
         prior = scale**2 + deviation**2 * one

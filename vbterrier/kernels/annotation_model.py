@@ -30,7 +30,7 @@ FEATURES = (
     "log prior by rank",
 )
 #: Number of parts of the topics: coefficients of each are fitted to the annotations of the others.
-FOLDS = 5
+N_FOLDS = 5
 # The probability of NIL before documents are annotated, the weight of priors among counts, and of unseen candidates.
 _NIL_SHARE, _PRIOR_WEIGHT, _LEAST_PRIOR = 0.2, 2.0, 0.01
 
@@ -152,9 +152,9 @@ class CandidateTable:
         """
         features = self.features(share, is_annotated & (not by_topic))
         mean, precision = priors.mean, 1 / priors.deviation**2
-        fold = self.topic % FOLDS
+        fold = self.topic % N_FOLDS
         prob = np.zeros(len(self.document))
-        for part in range(FOLDS):
+        for part in range(N_FOLDS):
             coef = self.coefficients(features, share, is_annotated & (fold != part), mean, precision)
             rows = np.flatnonzero(fold[self.document] == part)
             prob[rows] = candidate_probabilities(

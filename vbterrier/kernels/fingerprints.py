@@ -32,7 +32,7 @@ _BLOCK_IDS, _MAX_HALF_KEY_IDS = 1 << 15, 1 << 20
 # Byte strings whose fingerprints are computed at a time.
 STRINGS = 1 << 16
 # The number of leading bits that tell most keys apart; a table of so many marks stays in the processor's cache.
-MARKS = 20
+MARK_BITS = 20
 
 
 def mix(words: Words) -> Words:
@@ -107,13 +107,13 @@ def of_named_groups(names: Sequence[str], words: Words) -> bytes:
 
 
 def marks(key: Words) -> Ints:
-    """The leading bits of keys, below ``2^MARKS``: keys with different marks differ."""
-    return (key >> np.uint64(64 - MARKS)).astype(np.int64)
+    """The leading bits of keys, below ``2^MARK_BITS``: keys with different marks differ."""
+    return (key >> np.uint64(64 - MARK_BITS)).astype(np.int64)
 
 
 def leading_bits(key: Words) -> Bools:
-    """A table of the leading bits that keys have, shape (2^MARKS,)."""
-    table = np.zeros(1 << MARKS, dtype=bool)
+    """A table of the leading bits that keys have, shape (2^MARK_BITS,)."""
+    table = np.zeros(1 << MARK_BITS, dtype=bool)
     table[marks(key)] = True
     return table
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 # The answers to a query, in the order of a table's columns; the rows are gold links and gold NILs.
-RIGHT_LINK, WRONG_LINK, NIL, UNANSWERED = range(4)
+RIGHT_LINK, WRONG_LINK, NIL_ANSWER, NO_ANSWER = range(4)
 GOLD, ANSWERS = ("link", "nil"), ("right_link", "wrong_link", "nil", "unanswered")
 N_ANSWERS = len(GOLD) * len(ANSWERS)
 FIGURES = ("LinkP", "LinkR", "LinkF1", "NilP", "NilR", "LinkingP", "LinkingR", "LinkingF1")
@@ -196,7 +196,7 @@ def _ratio(above: Any, below: Any) -> Floats:
 N_CELLS = 5
 # The positions of the five cells in a flattened table of gold link and gold NIL by answer: right links, wrong links,
 # missed links, right NILs, and linked NILs.
-PLACES = np.array([0, 1, 2, 6, 5])
+CELL_PLACES = np.array([0, 1, 2, 6, 5])
 SCORES = ("P", "R", "F1")
 _TOTALS = [FIGURES.index(name) for name in ("LinkingP", "LinkingR", "LinkingF1")]
 # Numbers of a block: 16 MB.
@@ -206,7 +206,7 @@ _BLOCK_CELLS = 1 << 21
 def scores(cells: Ints) -> Floats:
     """P, R and F1 of each row, shape (..., 3)."""
     tables = np.zeros((*cells.shape[:-1], 8))
-    tables[..., PLACES] = cells
+    tables[..., CELL_PLACES] = cells
     return figures(tables.reshape(*cells.shape[:-1], 2, 4))[..., _TOTALS]
 
 

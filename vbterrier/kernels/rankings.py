@@ -17,7 +17,7 @@ MOST_RANKS = 1_000_000
 # The rank of what is not in a ranking: beyond every cutoff.
 NO_RANK = np.iinfo(np.int64).max
 # Numbers of keys that NumPy sorts by counting, and the largest padding of a table of groups, in its elements.
-_RADIX, _PADDING = 1 << 16, 3
+_RADIX, _MAX_PADDING_RATIO = 1 << 16, 3
 
 
 def is_falling(score: NDArray[np.float32], starts: Ints) -> bool:
@@ -86,7 +86,7 @@ def kth_largest(score: NDArray[np.float32], starts: Ints, stops: Ints, k: int) -
     """The k-th largest score of each group, -inf for smaller groups, shape (n_groups,); groups are contiguous."""
     sizes = stops - starts
     longest = int(sizes.max(initial=0))
-    if longest < k or len(starts) * longest > _PADDING * max(len(score), 1):
+    if longest < k or len(starts) * longest > _MAX_PADDING_RATIO * max(len(score), 1):
         return np.full(len(starts), -np.inf, dtype=np.float32)
     table = np.full((len(starts), longest), -np.inf, dtype=np.float32)
     if (sizes == longest).all():
@@ -118,7 +118,7 @@ def descending(score: NDArray[np.float32], starts: Ints, stops: Ints) -> Ints:
     """
     sizes = stops - starts
     longest = int(sizes.max(initial=0))
-    if len(starts) * longest > _PADDING * max(len(score), 1):
+    if len(starts) * longest > _MAX_PADDING_RATIO * max(len(score), 1):
         owner = np.repeat(np.arange(len(starts)), sizes)
         return np.lexsort((-score, owner))
     # Adding 0 makes -0 equal to 0.

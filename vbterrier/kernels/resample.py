@@ -29,11 +29,11 @@ _DRAWN = 1 << 15
 # Columns that are averaged over the drawn rows; more of them are multiplied by the counts of the rows.
 _GATHERED = 2
 # The number of words to which NumPy's SeedSequence pads a seed.
-_POOL = 4
+_SEED_WORDS = 4
 # A finite substitute for infinity, so that interpolated quantiles are not NaN.
-ENDLESS = 1e100
+INFINITY_SUBSTITUTE = 1e100
 # The units of the digits of a value; digits are whole numbers of at most 2^26, and the rest is rounded.
-_UNITS = np.ldexp(1.0, [20, -6, -32, -58])
+_DIGIT_UNITS = np.ldexp(1.0, [20, -6, -32, -58])
 _TOO_LARGE = 2.0**46
 # Weights of a block: sums of its weighted digits stay below 2^53, the limit of exact integers in float64.
 _WEIGHTS_BLOCK = 1 << 21
@@ -60,7 +60,7 @@ def stream(seed: int, *what: str) -> np.random.Generator:
     seed = int(seed)
     if seed < 0:
         raise ValueError(f"seed={seed}: wanted a whole number of at least 0")
-    words = np.frombuffer(seed.to_bytes(4 * max(_POOL, -(-seed.bit_length() // 32)), "little"), dtype="<u4")
+    words = np.frombuffer(seed.to_bytes(4 * max(_SEED_WORDS, -(-seed.bit_length() // 32)), "little"), dtype="<u4")
     # The same entropy as SeedSequence(seed, spawn_key=key), in half the time.
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(np.append(words, np.array(key, np.uint32)))))
 
@@ -147,7 +147,7 @@ def studentised_means(means: Floats, squares: Floats) -> Floats:
     """
     variance = squares - means**2
     varies = variance > ROUNDING * squares
-    flat = np.where(np.abs(means) > ROUNDING, np.copysign(ENDLESS, means), 0.0)
+    flat = np.where(np.abs(means) > ROUNDING, np.copysign(INFINITY_SUBSTITUTE, means), 0.0)
     return np.divide(means, np.sqrt(variance, where=varies, out=np.ones_like(variance)), where=varies, out=flat)
 
 
@@ -165,11 +165,11 @@ def poisson_weights(units: Sequence[str], n_resamples: int, seed: int, name: str
 def digits(values: Floats) -> Floats:
     """Split values into whole multiples of 2^20, 2^-6, 2^-32 and 2^-58, shape (4, ...), with error at most 2^-59."""
     parts, rest = [], np.asarray(values, dtype=np.float64)
-    for unit in _UNITS[:-1]:
+    for unit in _DIGIT_UNITS[:-1]:
         parts.append(np.trunc(rest / unit))
         # Exact, because the leading digits are subtracted.
         rest = rest - parts[-1] * unit
-    return np.stack([*parts, np.rint(rest / _UNITS[-1])])
+    return np.stack([*parts, np.rint(rest / _DIGIT_UNITS[-1])])
 
 
 def weighted_sums(
@@ -184,7 +184,7 @@ def weighted_sums(
     if (np.abs(values) >= _TOO_LARGE).any():
         raise InputError(f"a value of {np.abs(values).max():g}: the Poisson bootstrap needs values below 2^46")
     weights = np.zeros(1 + n_resamples, dtype=np.int64)
-    sums = np.zeros((len(_UNITS), 1 + n_resamples, values.shape[1]), dtype=np.int64)
+    sums = np.zeros((len(_DIGIT_UNITS), 1 + n_resamples, values.shape[1]), dtype=np.int64)
     step = max(1, _WEIGHTS_BLOCK // (1 + n_resamples))
     for start in range(0, len(units), step):
         block = poisson_weights(units[start : start + step], n_resamples, seed, name)
@@ -199,7 +199,7 @@ def weighted_means(weights: Ints, sums: Ints) -> Floats:
     """Weighted means, shape (1 + n_resamples, m); NaN for empty resamples."""
     total = np.zeros(sums.shape[1:])
     # From the smallest unit up, for precision.
-    for unit, of_unit in zip(_UNITS[::-1], sums[::-1], strict=True):
+    for unit, of_unit in zip(_DIGIT_UNITS[::-1], sums[::-1], strict=True):
         total += of_unit * unit
     with np.errstate(invalid="ignore"):
         return np.asarray(total / weights.reshape(len(weights), -1))

@@ -35,7 +35,7 @@ _MAX_SQUARABLE_T = 1e150
 # Logarithms of the largest t², whose density is above 0.
 _LARGEST_EXPONENT = 600.0
 # Values of |t| beyond which noncentralities are proportional to t, to a relative error of about (1 + df/10)/t².
-_PROPORTIONAL = 3e3
+_MIN_PROPORTIONAL_T = 3e3
 # Numbers that are computed at a time.
 _BLOCK_CELLS = 1 << 18
 
@@ -100,7 +100,7 @@ def noncentrality(df: Any, prob: Any, t: Any) -> Floats:
     upper = prob != tail
     signed = np.where(upper, -t, t)
     is_valid = (tail > 0) & (df > 0) & np.isfinite(df) & np.isfinite(signed)
-    factor = np.maximum(np.abs(signed[is_valid]) / _PROPORTIONAL, 1.0)
+    factor = np.maximum(np.abs(signed[is_valid]) / _MIN_PROPORTIONAL_T, 1.0)
     deltas = np.full(t.shape, np.nan)
     deltas[is_valid] = factor * _noncentralities(df[is_valid], tail[is_valid], signed[is_valid] / factor)
     return np.where(upper, -deltas, deltas)

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from vbterrier.errors import FileError
 from vbterrier.frames.ids import release_unused
 from vbterrier.kernels import rankings
-from vbterrier.kernels.fingerprints import MARKS, marks, mix, of_spans
+from vbterrier.kernels.fingerprints import MARK_BITS, marks, mix, of_spans
 from vbterrier.linking.aliases import Meanings, Vocabulary, meanings_of_columns
 from vbterrier.linking.words import Words, batches, strip_accents
 
@@ -164,7 +164,7 @@ class PhraseIndex:
     @cached_property
     def _used_marks(self) -> Bools:
         """True for the marks of the fingerprints of the index, which tell most others from them."""
-        marked = np.zeros(1 << MARKS, dtype=bool)
+        marked = np.zeros(1 << MARK_BITS, dtype=bool)
         marked[marks(self.prefix)] = True
         return marked
 

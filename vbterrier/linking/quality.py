@@ -245,7 +245,7 @@ def _comparison_rows(
     both = np.zeros((2, 4, 4), dtype=np.int64)
     np.add.at(both, (first.gold_nil.astype(np.int64), first.answer, second.answer), 1)
     p_values, n_drawn = linking.swap_p_values(both, n_resamples, stream(seed, "swaps"))
-    right = [each.answer == np.where(each.gold_nil, linking.NIL, linking.RIGHT_LINK) for each in (first, second)]
+    right = [each.answer == np.where(each.gold_nil, linking.NIL_ANSWER, linking.RIGHT_LINK) for each in (first, second)]
     won, lost = int((right[0] & ~right[1]).sum()), int((right[1] & ~right[0]).sum())
     change = first.influence() - second.influence()
     diff, error = (
@@ -273,8 +273,8 @@ def _limits(table: NDArray[np.int64], level: float, n_resamples: int, seed: int)
     limits[:, defined] = np.nanquantile(values[:, defined], [(1 - level) / 2, (1 + level) / 2], axis=0)
     figures, (links, nils), predicted = linking.figures(table), table.sum(axis=1), table.sum(axis=0)
     n_links = predicted[:2].sum()
-    either = links + table[1, : linking.NIL].sum()
-    denominators = np.array([n_links, links, either, predicted[linking.NIL], nils, n, n, n])
+    either = links + table[1, : linking.NIL_ANSWER].sum()
+    denominators = np.array([n_links, links, either, predicted[linking.NIL_ANSWER], nils, n, n, n])
     # Without errors of a kind, or without anything else, resamples do not differ.
     constant = constant_limits(figures, np.maximum(denominators, 1), (0, 1), [(1 - level) / 2, (1 + level) / 2])
     limits = np.where(defined & ((figures == 0) | (figures == 1)), constant, limits)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _NOTHING = object()
 # Limits from here on only guard against running out of memory; messages mention them to those who reach them.
-_ENDLESS = 1e6
+_MIN_MEMORY_LIMIT = 1e6
 
 
 class Param(ir_measures.ParamInfo):  # type: ignore[misc]
@@ -93,7 +93,7 @@ class Param(ir_measures.ParamInfo):  # type: ignore[misc]
         if self.legal:
             return f"one of {', '.join(map(repr, self.legal))}"
         kind = {str: "text", int: "a whole number", float: "a number", bool: "True or False"}[self.dtype]
-        if self.low is not None and self.high is not None and (too_large or self.high < _ENDLESS):
+        if self.low is not None and self.high is not None and (too_large or self.high < _MIN_MEMORY_LIMIT):
             return f"{kind} from {self.low:g} to {self.high:{',' if self.dtype is int else 'g'}}"
         return kind if self.low is None else f"{kind} of at least {self.low:g}"
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 SIGNIFICANT = "*"
 _EFFECT = "effect: mean of a - b divided by its standard deviation over topics; won/lost/tied: topics, for a"
 # Documents to judge next that a terminal shows.
-_JUDGED = 5
+_MAX_JUDGE_ROWS = 5
 # Short column names for papers.
 _SHORT_HEADINGS = {"p adjusted": "p", "won/lost/tied": "w/l/t", "p equivalence": "p equiv."}
 _SHORT_NOTE = "p: adjusted; w/l/t: won/lost/tied."
@@ -395,7 +395,7 @@ def gate_report(result: ReleaseGate, style: str) -> str:
         blocks += ["Queries that lose most, and the grades of both rankings (? unjudged):", format_table(worst, style)]
     if len(result.judge):
         columns = [name for name in ("qid", "docno", "reason") if name in result.judge.columns]
-        listed = result.judge[columns].head(_JUDGED if style == "table" else len(result.judge))
+        listed = result.judge[columns].head(_MAX_JUDGE_ROWS if style == "table" else len(result.judge))
         blocks += ["Judge next, in this order:", format_table(listed, style)]
         if len(listed) < len(result.judge):
             blocks.append(f"{len(result.judge) - len(listed)} more documents: --judge FILE writes all.")

@@ -38,11 +38,11 @@ _ENDS = re.compile(r"-?\d+\.\d+ to -?\d+\.\d+")
 _TABULAR = re.compile(
     r"\\begin{tabular}{(\w*)}\n\\toprule\n(.*?)\n\\midrule\n(.*)\n\\bottomrule\n\\end{tabular}", re.DOTALL
 )
-_PAGE = 50
+_PAGE_LINES = 50
 # Tables with more columns have smaller type.
 _MAX_SMALL_COLUMNS = 6
 # In points: the column of a two-column paper, padding, and the mean width of a character in each type size.
-_COLUMN, _PADDING = 225.0, 8.0
+_COLUMN_POINTS, _PADDING_POINTS = 225.0, 8.0
 _SIGN = {r"\small": 4.4, r"\footnotesize": 3.8, r"\scriptsize": 3.3}
 _MARKUP = re.compile(r"\\[a-zA-Z]+|[{}\\]")
 # TeX's ligatures: two hyphens would be a dash, two quotes a quotation mark.
@@ -114,13 +114,13 @@ def floating_table(body: str, caption: Sequence[str], label: str = "") -> str:
     columns = re.search(r"\\begin{tabular}{(\w*)}", body)
     size = r"\footnotesize" if columns and len(columns[1]) > _MAX_SMALL_COLUMNS else r"\small"
     # Names of measures do not break, so lines of captions may be stretched.
-    kind = "table*" if _width(body, _SIGN[size]) > _COLUMN else "table"
+    kind = "table*" if _width(body, _SIGN[size]) > _COLUMN_POINTS else "table"
     first, *rest = caption
     # Braces, because a bracket would end the short caption.
     short = f"[{{{first}}}]" if rest else ""
     title = [rf"\caption{short}{{" + "\n".join([first, *rest]) + "}", *([rf"\label{{{label}}}"] if label else [])]
     stretch, narrow = r"\emergencystretch=3em", r"\setlength{\tabcolsep}{4pt}"
-    if body.count("\n") > _PAGE and (parts := _TABULAR.fullmatch(body)):
+    if body.count("\n") > _PAGE_LINES and (parts := _TABULAR.fullmatch(body)):
         spec, head, rows = parts.groups()
         note = r"% Wants \usepackage{longtable} and pages of one column."
         start = [note, r"\begingroup", stretch, size, narrow, rf"\begin{{longtable}}{{{spec}}}", *title, r"\\"]
@@ -139,7 +139,7 @@ def _width(body: str, sign: float) -> float:
         return (_SIGN[small] if small in cell else sign) * len(_MARKUP.sub("", cell).strip())
 
     widths = [list(map(width, row)) for row in rows]
-    return sum(max(column) + _PADDING for column in zip_longest(*widths, fillvalue=0.0))
+    return sum(max(column) + _PADDING_POINTS for column in zip_longest(*widths, fillvalue=0.0))
 
 
 # Maximal number of columns of means that fit a page.

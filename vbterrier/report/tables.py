@@ -161,7 +161,7 @@ def _terminal_table(text: pd.DataFrame, right: list[bool], title: str, drop: Seq
 # Numbers, intervals, counts, and marks beside them, which are not folded.
 _UNFOLDED = re.compile(r"[-−+]?[\d.(\[][^A-Za-z]*( to [-−+]?\d.*)?")
 # Columns between those of a table, and at both of its sides; folded words have at least this many columns.
-_BETWEEN, _SIDES, _MIN_FOLDED_WIDTH = 3, 3, 24
+_BETWEEN, _SIDE_WIDTH, _MIN_FOLDED_WIDTH = 3, 3, 24
 
 
 def _span(cells: Sequence[str]) -> tuple[int, int]:
@@ -178,7 +178,7 @@ def _span(cells: Sequence[str]) -> tuple[int, int]:
 
 def _least_width(spans: Iterable[tuple[int, int]]) -> int:
     least = [low for low, _ in spans]
-    return sum(least) + _BETWEEN * (len(least) - 1) + _SIDES
+    return sum(least) + _BETWEEN * (len(least) - 1) + _SIDE_WIDTH
 
 
 def _terminal_text(
@@ -210,7 +210,7 @@ def _terminal_text(
         # Text, not markup: an id such as [bold] is an id.
         table.add_row(*(Text(cell) for cell in row))
     page = io.StringIO()
-    Console(file=page, width=max(sum(widths) + _BETWEEN * len(widths) + _SIDES, len(title))).print(table)
+    Console(file=page, width=max(sum(widths) + _BETWEEN * len(widths) + _SIDE_WIDTH, len(title))).print(table)
     return "\n".join(line.rstrip() for line in page.getvalue().strip("\n").splitlines())
 
 

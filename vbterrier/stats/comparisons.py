@@ -78,7 +78,7 @@ COLUMNS = (
 )
 _COUNTS = ("wins", "losses", "ties")
 # Pairs whose differences are computed at a time.
-_PAIRS = 4096
+_BLOCK_PAIRS = 4096
 
 
 def comparisons(
@@ -295,8 +295,8 @@ class _Differences:
         # The topics of a pair are contiguous, as sums over topics need.
         values = np.empty((len(pairs), len(view.qids))).T
         # In blocks, since intermediate results are several times as large as the differences.
-        for start in range(0, len(pairs), _PAIRS):
-            block = slice(start, start + _PAIRS)
+        for start in range(0, len(pairs), _BLOCK_PAIRS):
+            block = slice(start, start + _BLOCK_PAIRS)
             a, b = view.values[:, first[block]], view.values[:, second[block]]
             difference = np.subtract(a, b, out=values[:, block])
             difference[np.abs(difference) <= ROUNDING * np.maximum(np.abs(a), np.abs(b))] = 0.0

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 # Normal priors: precision of the coefficients of tags, and means and precisions of those of attestation and of the
 # logarithm of the standard deviation of random effects. Most candidates are attested, probable ones above all.
 _TAG_PRECISION = 0.1
-_MEANS = np.array([4.0, 1.0, np.log(0.5)])
+_PRIOR_MEANS = np.array([4.0, 1.0, np.log(0.5)])
 _PRECISIONS = np.array([1.0, 0.25, 1.0])
 # Keeps probabilities above rounding errors.
 _MIN_PROBABILITY = 1e-9
 # Nodes and weights of the quadrature over random effects.
-_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(5)
-_LOG_WEIGHTS = np.log(_WEIGHTS / _WEIGHTS.sum())
+_NODES, _QUADRATURE_WEIGHTS = np.polynomial.hermite_e.hermegauss(5)
+_LOG_WEIGHTS = np.log(_QUADRATURE_WEIGHTS / _QUADRATURE_WEIGHTS.sum())
 # Keeps the log odds of probabilities of 0 and 1 finite.
 _LOG_ODDS_OFFSET = 1e-3
 # Constants of the intervals: the share of the labels' likelihood, and the standard deviation of the logarithm of the
@@ -127,7 +127,7 @@ class Posterior:
         self.gold = pairs.gold.astype(np.float64)[:, None] * self.labelled
         self.seen = pairs.sums(self.gold[:, 0]) > 0
         n_tags = self.x.shape[1]
-        self.mean = np.concatenate([np.zeros(n_tags), _MEANS])
+        self.mean = np.concatenate([np.zeros(n_tags), _PRIOR_MEANS])
         self.precision = np.concatenate([np.full(n_tags, _TAG_PRECISION), _PRECISIONS])
 
     def parts(self, coefficients: Floats, repetition: float = 1.0) -> _Parts:

@@ -25,7 +25,7 @@ _HALVINGS = 40
 _LARGEST_BET = 0.5
 _N_MEANS = 2001
 # Topics that are processed at a time.
-_TOPICS = 500
+_BLOCK_TOPICS = 500
 
 
 def corrected_levels(adjusted: Floats, correction: str, alpha: float) -> Floats:
@@ -256,8 +256,8 @@ def confidence_sequence(
     ends = np.empty((len(x), 2), dtype=np.int64)
     # Logarithms of the capitals of bets that the mean is larger, and that it is smaller, than the tested one.
     larger, smaller = np.zeros((2, 1, _N_MEANS))
-    for start in range(0, len(x), _TOPICS):
-        rows = slice(start, start + _TOPICS)
+    for start in range(0, len(x), _BLOCK_TOPICS):
+        rows = slice(start, start + _BLOCK_TOPICS)
         away, bets = w[rows, None] * (x[rows, None] - tested), bet[rows, None]
         larger = larger[-1] + np.cumsum(np.log1p(np.minimum(bets, most) * away), axis=0)
         smaller = smaller[-1] + np.cumsum(np.log1p(-np.minimum(bets, least) * away), axis=0)

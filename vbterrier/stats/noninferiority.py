@@ -36,7 +36,7 @@ _MIN_TAIL_DRAWS, _MAX_DRAWS = 20, 10**8
 # Larger samples of queries than these are not considered: a multiple of the sample, and a number.
 _MOST_TIMES, _MOST_QUERIES = 10, 1000
 # The prior of the share of large losses in confidence sequences: Beta(1/2, 8), most sensitive to shares near .05.
-PRIOR = (0.5, 8.0)
+LOSS_SHARE_PRIOR = (0.5, 8.0)
 _HALVINGS = 50
 # The weight of a set of queries has no logarithm of the rest at 1, and no number at 0.
 _LARGEST_SHARE, _SMALLEST_SHARE = 1 - 1e-9, 1e-9
@@ -343,7 +343,7 @@ def _evidence(n: Ints, k: Floats) -> Floats:
     """The logarithm of the probability of k losses in n queries, averaged over the prior of their share."""
     from scipy import special
 
-    a, b = PRIOR
+    a, b = LOSS_SHARE_PRIOR
     return np.asarray(special.betaln(a + k, b + n - k) - special.betaln(a, b))
 
 

@@ -9,7 +9,14 @@ import numpy as np
 
 from vbterrier.kernels.mean_limits import SampledQueries, lower_limit, p_value, upper_limit
 from vbterrier.kernels.normal import normal_cdf
-from vbterrier.kernels.resample import BLOCK_CELLS, ENDLESS, random_signs, resamples, stream, studentised_means
+from vbterrier.kernels.resample import (
+    BLOCK_CELLS,
+    INFINITY_SUBSTITUTE,
+    random_signs,
+    resamples,
+    stream,
+    studentised_means,
+)
 from vbterrier.kernels.student_t import t_cdf, t_quantile
 from vbterrier.kernels.tolerances import REPLICA_ROUNDING, ROUNDING
 
@@ -35,7 +42,7 @@ MIN_TOPICS = 2
 # Up to this number of topics, tied signed ranks are tested by all sign flips, as in SciPy.
 _MAX_EXACT_TIES = 13
 # The weight of the median variance of all pairs, in topics: variances of few topics are moderated most.
-_PRIOR = 4
+_PRIOR_TOPICS = 4
 
 
 def paired_p(
@@ -108,7 +115,9 @@ class TTest(NamedTuple):
 
 def moderated_variances(variances: Floats, df: Any) -> Floats:
     """Variances of k pairs that are at least ``(v df + 4 median)/(df + 4)``, shape (k,)."""
-    return np.asarray(np.maximum(variances, (variances * df + _PRIOR * np.median(variances)) / (df + _PRIOR)))
+    return np.asarray(
+        np.maximum(variances, (variances * df + _PRIOR_TOPICS * np.median(variances)) / (df + _PRIOR_TOPICS))
+    )
 
 
 def t_test(
@@ -217,7 +226,7 @@ def _ratio_distribution(
                 observed[at] = statistic(whole, at, ratio)[0]
             else:
                 difference, spread = (float(np.abs(each[0])) for each in ratio.difference(whole))
-                none = 0.0 if difference <= ROUNDING else ENDLESS
+                none = 0.0 if difference <= ROUNDING else INFINITY_SUBSTITUTE
                 observed[at] = difference / spread if spread > ROUNDING else none
     return replace(null, observed=observed, block_statistics=block_statistics)
 
@@ -267,7 +276,7 @@ def _bootstrap_distribution(differences: Floats, n_resamples: int, seed: int) ->
     mean, std = differences.mean(axis=0), column_std(differences)
     scaled = np.divide(differences - mean, std, out=np.zeros_like(differences), where=std > 0).T
     squares = scaled**2
-    observed = np.divide(np.abs(mean), std, out=np.where(mean == 0, 0.0, ENDLESS), where=std > 0)
+    observed = np.divide(np.abs(mean), std, out=np.where(mean == 0, 0.0, INFINITY_SUBSTITUTE), where=std > 0)
 
     def block_statistics(block: Floats, these: slice) -> Floats:
         return np.abs(studentised_means(scaled[these] @ block.T / n, squares[these] @ block.T / n))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from vbterrier.kernels import linking
-from vbterrier.kernels.resample import ENDLESS
+from vbterrier.kernels.resample import INFINITY_SUBSTITUTE
 from vbterrier.kernels.tolerances import ROUNDING
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class RatioPair(NamedTuple):
         observed = self.difference(np.ones((1, len(self.first))))[0][0]
         difference, spread = self.difference(counts)
         distance = np.abs(difference - observed)
-        flat = np.where(distance <= ROUNDING, 0.0, ENDLESS)
+        flat = np.where(distance <= ROUNDING, 0.0, INFINITY_SUBSTITUTE)
         t = np.divide(distance, spread, out=flat, where=spread > ROUNDING)
         return np.where(np.isnan(difference), np.inf, t)
 

@@ -24,7 +24,7 @@ from vbterrier.kernels.floats import with_usual_errors
 from vbterrier.kernels.mean_limits import SampledQueries, lower_limit, upper_limit
 from vbterrier.kernels.normal import normal_cdf, normal_quantile
 from vbterrier.kernels.resample import (
-    ENDLESS,
+    INFINITY_SUBSTITUTE,
     bounded_limits,
     constant_limits,
     quantiles_at,
@@ -397,7 +397,7 @@ def _studentised_limits(values: Floats, tails: Floats, draws: np.random.Generato
     means, squares = np.split(resampled_means(np.hstack([scaled, scaled**2]), n_resamples, draws), 2, axis=1)
     t = np.quantile(studentised_means(means, squares), tails[::-1], axis=0)
     # Quantiles interpolated between a finite and an infinite value are infinite, too.
-    t[np.abs(t) > ENDLESS * ROUNDING] *= np.inf
+    t[np.abs(t) > INFINITY_SUBSTITUTE * ROUNDING] *= np.inf
     return np.asarray(mean - t * std)
 
 
@@ -444,9 +444,9 @@ def ratio_limits(
             np.sqrt((kind_shares * slopes(kind_shares) ** 2).sum(axis=-1)) for kind_shares in (share, shares)
         )
         distance = replicas - point
-        flat = np.where(np.abs(distance) <= ROUNDING, 0.0, np.copysign(ENDLESS, distance))
+        flat = np.where(np.abs(distance) <= ROUNDING, 0.0, np.copysign(INFINITY_SUBSTITUTE, distance))
         t = np.quantile(np.divide(distance, errors, out=flat, where=errors > ROUNDING), tails[::-1])
-        t[np.abs(t) > ENDLESS * ROUNDING] *= np.inf
+        t[np.abs(t) > INFINITY_SUBSTITUTE * ROUNDING] *= np.inf
         return float(point - t[0] * error), float(point - t[1] * error)
     method = "percentile" if method == "poisson" else method
     if method == "percentile":

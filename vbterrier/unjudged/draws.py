@@ -17,7 +17,7 @@ from vbterrier.kernels.normal import normal_cdf, normal_quantile
 from vbterrier.kernels.resample import binomials, gammas, poissons, symmetric, uniforms
 from vbterrier.unjudged.features import FEATURES
 from vbterrier.unjudged.groups import consecutive, document_groups
-from vbterrier.unjudged.model import SHRINKAGE, GradeModel
+from vbterrier.unjudged.model import LOGIT_SHRINKAGE, GradeModel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -269,12 +269,14 @@ class GradeDraws:
         """
         constants, n_random = self.model.constants, self.model.steps[number].regression.n_random
         part, extra = (constants.higher, constants.topic_higher) if number else (1.0, 0.0)
-        inflated = 1 + SHRINKAGE * (part**2 * self._noise[kind] + extra**2)[:, None]
+        inflated = 1 + LOGIT_SHRINKAGE * (part**2 * self._noise[kind] + extra**2)[:, None]
         of_run = support * self._run_roots
         of_run /= np.sqrt(np.maximum((of_run**2).sum(axis=1, keepdims=True), _MIN_DIVISOR))
         scaled = np.column_stack([features, self._shift.parts[kind], features[:, :n_random]]) * np.sqrt(inflated)
         weighed = np.column_stack([scaled, np.ones(len(scaled)), of_run])
-        return np.asarray(weighed / np.sqrt(1 + SHRINKAGE * np.reshape(variance, (-1, 1)) * inflated), dtype=np.float32)
+        return np.asarray(
+            weighed / np.sqrt(1 + LOGIT_SHRINKAGE * np.reshape(variance, (-1, 1)) * inflated), dtype=np.float32
+        )
 
     def _of_topics(self, number: int, topics: slice) -> Singles:
         """Draws of the effects and of the noise of each topic in a step, shape (n_topics, q + 1, n_draws)."""

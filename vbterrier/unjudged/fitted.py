@@ -55,7 +55,7 @@ from vbterrier.unjudged.estimated import EstimatedDistribution
 from vbterrier.unjudged.evidence import MIN_LARGE_DOCUMENTS
 from vbterrier.unjudged.features import features_of
 from vbterrier.unjudged.metrics import AP
-from vbterrier.unjudged.model import DEPTH, fit_model, fit_step
+from vbterrier.unjudged.model import DEFAULT_POOL_CUTOFF, fit_model, fit_step
 from vbterrier.unjudged.pool import Judgments, MachineLabels, machine_labels
 
 if TYPE_CHECKING:
@@ -67,12 +67,12 @@ if TYPE_CHECKING:
     from vbterrier.unjudged.pool import JudgedTop
 
 
-_FORMAT = 3
+_FORMAT_VERSION = 3
 _META, _RUNS, _QRELS, _LABELS = "model.json", "runs.parquet", "qrels.parquet", "labels.parquet"
 # Bytes of the names of runs, and of numbers.
 _MOST_META = 1 << 24
 N_DRAWS = 1000
-_FOLDS = 5
+_N_FOLDS = 5
 # Hardly anything is known about runs with a larger unjudged share; see docs/explanation/evidence.md.
 _DOUBTFUL_SHARE = 0.8
 # Signs above the first show a pool shallower than the cutoff, and fewer effective runs than the second do not show what
@@ -82,7 +82,7 @@ _MIN_SHALLOW_SIGN, _FEW_RUNS, _RISING = 0.6, 2.5, 1.05
 # most this share at any rank of the evidence, come from these runs, which do not show what other systems find.
 _MIN_SELECTION_PROBABILITY, _FROM_OTHERS = 0.7, 0.05
 # Documents to judge that a warning names.
-_NAMED = 3
+_MAX_NAMED = 3
 # A smaller weight of the shift of unjudged documents shows no selection for judging.
 _LEAST_GATE = 0.05
 # Draws that a model keeps, for other measures and runs.
@@ -133,12 +133,12 @@ class EvidenceModel(Shown):
     @property
     def depth(self) -> int | None:
         """The rank to which runs are evidence, and the largest cutoff; ``None`` for whole rankings."""
-        return None if self.cutoff is None else max(DEPTH, self.cutoff, self.pool_cutoff or 0)
+        return None if self.cutoff is None else max(DEFAULT_POOL_CUTOFF, self.cutoff, self.pool_cutoff or 0)
 
     @cached_property
     def digest(self) -> str:
         """16 hexadecimal digits that determine the model: of its runs, judgments, labels, pool depth and version."""
-        parts = [f"{_FORMAT} {self.depth} {self.pool_cutoff}".encode()]
+        parts = [f"{_FORMAT_VERSION} {self.depth} {self.pool_cutoff}".encode()]
         topics = set(self.judgments.topics)
         for name, run in (self.runs or {}).items():
             parts += [name.encode(), run.fingerprint(self.depth, topics)]
@@ -195,7 +195,7 @@ class EvidenceModel(Shown):
         entries = np.flatnonzero((evidence.run == high) & (evidence.level[evidence.item] < 0))
         item = evidence.item[entries]
         order = np.lexsort((evidence.topic[item], -evidence.n_retrieving[item], evidence.rank[entries]))
-        item = item[order[:_NAMED]]
+        item = item[order[:_MAX_NAMED]]
         named = [
             f"{docno!r} of query {evidence.topics[topic]!r}"
             for docno, topic in zip(evidence.docno.take(item).text.to_pylist(), evidence.topic[item], strict=True)
@@ -208,7 +208,7 @@ class EvidenceModel(Shown):
     def _ends_with_its_runs(self, fitted: GradeModel) -> bool:
         """Return True if judgments seem to be selected from the first ranks of these runs, to an unstated depth."""
         evidence = fitted.evidence
-        has_end = self.pool_cutoff is None and evidence.depth < max(DEPTH, evidence.cutoff)
+        has_end = self.pool_cutoff is None and evidence.depth < max(DEFAULT_POOL_CUTOFF, evidence.cutoff)
         n_judged = evidence.counts.sum()
         return (
             has_end
@@ -355,7 +355,7 @@ class EvidenceModel(Shown):
         if self.labels is not None:
             tables[_LABELS] = pa.Table.from_pandas(self.labels.frame(), preserve_index=False)
         # Runs without documents are names without rows.
-        meta: dict[str, Any] = {"format": _FORMAT, "cutoff": self.cutoff, "pool_cutoff": self.pool_cutoff}
+        meta: dict[str, Any] = {"format": _FORMAT_VERSION, "cutoff": self.cutoff, "pool_cutoff": self.pool_cutoff}
         meta |= {"seed": self.seed, "runs": list(self.runs), "digest": self.digest}
         with new_folder(folder, parents=True) as part:
             for name, table in tables.items():
@@ -372,11 +372,13 @@ class EvidenceModel(Shown):
             meta = parse_json(read_content(folder / _META, _MOST_META))
         except (OSError, ValueError, RecursionError) as error:
             raise FileError(folder, "is no saved model; wanted a folder made by EvidenceModel.save") from error
-        is_model = isinstance(meta, dict) and meta.get("format") == _FORMAT and isinstance(meta.get("digest"), str)
+        is_model = (
+            isinstance(meta, dict) and meta.get("format") == _FORMAT_VERSION and isinstance(meta.get("digest"), str)
+        )
         numbers = is_model and type(meta.get("seed")) is int
         numbers = numbers and all(type(meta.get(key, "")) in (int, type(None)) for key in ("cutoff", "pool_cutoff"))
         if not numbers or not isinstance(meta.get("runs"), list):
-            raise FileError(folder / _META, f"wanted a model of format {_FORMAT}; save the model again")
+            raise FileError(folder / _META, f"wanted a model of format {_FORMAT_VERSION}; save the model again")
         runs = _by_name(_frame(folder / _RUNS, ("qid", "docno", "score", "name"), "score"))
         empty = pd.DataFrame({"qid": [], "docno": [], "score": []}, dtype=object)
         qrels = _frame(folder / _QRELS, ("qid", "docno", "label"), "label")
@@ -467,9 +469,9 @@ class EvidenceModel(Shown):
         if not len(rows) or not model.steps:
             return pd.DataFrame(columns=["n", "predicted", "relevant", "log_loss", "log_loss_pool"])
         hit, topic, n = evidence.level[rows] > 0, evidence.topic[rows], len(evidence.topics)
-        fold = evidence.folds(rows, _FOLDS)
+        fold = evidence.folds(rows, _N_FOLDS)
         predicted, pool = np.empty((2, len(rows)))
-        for part in range(_FOLDS):
+        for part in range(_N_FOLDS):
             out = fold == part
             level = evidence.level.copy()
             level[rows[out]] = -1
@@ -571,7 +573,7 @@ def fit(
         whole("pool_cutoff", pool_cutoff, high=MOST_RANKS)
     whole("seed", seed, low=0)
     judgments = Judgments(evaluated_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else qrels)
-    depth = None if cutoff is None else max(DEPTH, cutoff, pool_cutoff or 0)
+    depth = None if cutoff is None else max(DEFAULT_POOL_CUTOFF, cutoff, pool_cutoff or 0)
     cut = {}
     for name, run in runs_by_name(runs, topics).items():
         judged = judgments.judge(run, depth)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # Groups of a topic.
 N_GROUPS = 8
 # Documents whose features are copied at a time.
-_DOCUMENTS = 1 << 14
+_BLOCK_ROWS = 1 << 14
 
 
 class Groups(NamedTuple):
@@ -63,7 +63,7 @@ def document_groups(model: GradeModel, is_grouped: Bools, first_of_topic: Ints) 
     sizes = np.zeros(group_ends[-1])
     means = [np.zeros((len(sizes), step.design.shape[1]), dtype=np.float32) for step in steps]
     variances = [np.zeros(len(sizes), dtype=np.float32) for _ in steps]
-    for topics in consecutive(ends, _DOCUMENTS):
+    for topics in consecutive(ends, _BLOCK_ROWS):
         among, groups = (slice(*offsets[[topics.start, topics.stop]]) for offsets in (first_of_topic, group_ends))
         rows = evidence.unjudged_positions[among][is_grouped[among]]
         if not len(rows) or not steps:

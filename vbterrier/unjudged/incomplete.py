@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 
 # The owner of a row that several groups retrieved, and of a row that no group retrieved.
-_SEVERAL, _NONE = -2, -1
+_SEVERAL, _NO_OWNER = -2, -1
 # The constant of reciprocal rank fusion, of Cormack, Clarke and Buettcher, SIGIR 2009.
 _FUSION = 60
 # The mantissa of a float64 has 53 of 64 bits.
-_SHIFT, _UNIT = np.uint64(11), 2.0**-53
+_MANTISSA_SHIFT, _MANTISSA_UNIT = np.uint64(11), 2.0**-53
 
 
 class ReducedQrels(NamedTuple):
@@ -125,10 +125,10 @@ def leave_group_out(
     whole("cutoff", cutoff)
     pool, loaded = _Pool(qrels), runs_by_name(runs)
     members = _members(list(loaded), groups)
-    owner = np.full(len(pool.frame), _NONE, dtype=np.int64)
+    owner = np.full(len(pool.frame), _NO_OWNER, dtype=np.int64)
     for place, names in enumerate(members.values()):
         met = np.logical_or.reduce([pool.retrieved_mask(loaded[name], cutoff) for name in names])
-        owner[met] = np.where(owner[met] == _NONE, place, _SEVERAL)
+        owner[met] = np.where(owner[met] == _NO_OWNER, place, _SEVERAL)
     return (
         ReducedQrels(group, pool.keep(owner != place, f"without {group!r}"), tuple(names))
         for place, (group, names) in enumerate(members.items())
@@ -490,7 +490,7 @@ def _salt(seed: int, purpose: str) -> np.uint64:
 def _uniforms(qid: Ids, docno: Ids, seed: int) -> Floats:
     """Uniform numbers in [0, 1) that depend only on the seed and the pair of ids."""
     words = fingerprints.mix(docno.fingerprints + fingerprints.mix(qid.fingerprints + _salt(seed, "thin pool")))
-    return (words >> _SHIFT).astype(np.float64) * _UNIT
+    return (words >> _MANTISSA_SHIFT).astype(np.float64) * _MANTISSA_UNIT
 
 
 def _members(names: list[str], groups: Mapping[str, str] | None, what: str = "groups") -> dict[str, list[str]]:

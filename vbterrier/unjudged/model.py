@@ -41,11 +41,11 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
-DEPTH = 100
+DEFAULT_POOL_CUTOFF = 100
 # Unjudged documents whose features are copied at a time.
-ROWS = 1 << 16
+BLOCK_ROWS = 1 << 16
 # exp(logit noise) moves means of probabilities; the factor sqrt(1 + .35 variance) compensates (Zeger et al. 1988).
-SHRINKAGE = 0.35
+LOGIT_SHRINKAGE = 0.35
 # Relevance is not identified if a smaller share of all judged documents has grade 0.
 LEAST_NON_RELEVANT = 0.05
 # With fewer judged and labelled documents a topic, labels of some judges raised the errors of topics of a collection;
@@ -61,7 +61,7 @@ FIRST_MEANS = {"rank": 0.45, "neighbours": 0.45, "share": 0.15, "company": 0.1, 
 HIGHER_MEANS = {"rank": 0.15, "neighbours": 0.2, "outside": 0.15}
 # Prior variances of topic effects: intercept and slope of the first step, intercept of higher steps (.2 to 3.7 in
 # collections with nearly all judgments, with a geometric mean of 1).
-FIRST_VARIANCES, HIGHER_VARIANCES, NO_VARIANCE = (0.5, 0.1), (1.0,), 1e-6
+FIRST_VARIANCES, HIGHER_VARIANCES, EXACT_VARIANCE = (0.5, 0.1), (1.0,), 1e-6
 # The prior share of topics with hardly any document of a higher level (0 to .57 of topics have none).
 LOW_SHARE = 0.1
 
@@ -180,8 +180,8 @@ class GradeModel:
         near = evidence.near[rows]
         items = rows[near]
         topic, pulled = evidence.topic[items], np.empty(len(items))
-        for start in range(0, len(items), ROWS):
-            part = slice(start, start + ROWS)
+        for start in range(0, len(items), BLOCK_ROWS):
+            part = slice(start, start + BLOCK_ROWS)
             pulled[part] = np.clip(evidence.pool_logit[topic[part]] - self._shrunk_logit(items[part]), -4.0, 4.0)
         judging = explain_judging(evidence, self.features)
         unexplained, excess, strange = (
@@ -212,7 +212,7 @@ class GradeModel:
         first = self.without_labels or self.steps[0]
         design, topic = first.design[items], self.evidence.topic[items]
         variance = first.regression.logit_variance(design, topic)
-        return np.asarray(first.regression.logit(design, topic) / np.sqrt(1 + SHRINKAGE * variance))
+        return np.asarray(first.regression.logit(design, topic) / np.sqrt(1 + LOGIT_SHRINKAGE * variance))
 
 
 def fit_evidence(evidence: Evidence, constants: Constants | None = None, *, exact: bool = False) -> GradeModel:
@@ -293,7 +293,7 @@ def _pool_steps(evidence: Evidence) -> list[GradeStep]:
         share = (at_least[:, level] + POOL_COUNT * overall) / (at_least[:, level - 1] + POOL_COUNT)
         coef = logit(np.array([overall]))
         effect = (logit(share) - coef)[:, None]
-        exact = np.full((n_topics, 1, 1), NO_VARIANCE)
+        exact = np.full((n_topics, 1, 1), EXACT_VARIANCE)
         steps.append(GradeStep(MixedLogit(coef, np.ones((1, 1)), effect, exact, np.ones(1)), design))
     return steps
 
@@ -359,7 +359,7 @@ def fit_model(
     if labels is not None:
         labels.require_match(judgments)
         _warn_of_few(labels, judgments)
-    evidence = collect_evidence(runs, judgments, cutoff, pool_cutoff or max(DEPTH, cutoff), labels)
+    evidence = collect_evidence(runs, judgments, cutoff, pool_cutoff or max(DEFAULT_POOL_CUTOFF, cutoff), labels)
     n_from_others = int(evidence.outside.sum())
     if pool_cutoff is None:
         # Runs whose first k documents are all judged have their score, independently of deeper ranks.

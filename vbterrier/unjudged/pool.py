@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from vbterrier.frames.ranking import Run
 
 
-UNJUDGED = -1
-NOTHING = -2
+UNJUDGED_LEVEL = -1
+NO_DOCUMENT_LEVEL = -2
 
 
 class Judgments(LabelFrame):
@@ -122,9 +122,9 @@ class Judgments(LabelFrame):
         if not checked:
             top.warn_of_ties(run.name)
         rows, topic, rank, docno = top.of_topics(place, len(self.topics))
-        levels = np.full(rows.shape, NOTHING, dtype=np.int64)
+        levels = np.full(rows.shape, NO_DOCUMENT_LEVEL, dtype=np.int64)
         row = self.lookup.find_one(topic, docno)
-        levels[topic, rank] = np.where(row >= 0, self.level[row], UNJUDGED) if len(self.level) else UNJUDGED
+        levels[topic, rank] = np.where(row >= 0, self.level[row], UNJUDGED_LEVEL) if len(self.level) else UNJUDGED_LEVEL
         return JudgedTop(self, run, rows, levels, cutoff)
 
 
@@ -170,7 +170,7 @@ class JudgedTop:
     def ranks(self) -> JudgedRanks:
         """Return the judged documents by topic and rank."""
         topic, rank = np.nonzero(self.levels >= 0)
-        sizes = np.asarray(np.count_nonzero(self.levels != NOTHING, axis=1))
+        sizes = np.asarray(np.count_nonzero(self.levels != NO_DOCUMENT_LEVEL, axis=1))
         return JudgedRanks(self.judgments, topic, rank, self.levels[topic, rank], sizes)
 
     def deeper(self, times: int) -> JudgedTop:
@@ -183,7 +183,7 @@ class JudgedTop:
     @cached_property
     def unjudged_mask(self) -> NDArray[np.bool_]:
         """A mask of unjudged documents, shape (n, width)."""
-        return np.equal(self.levels, UNJUDGED)
+        return np.equal(self.levels, UNJUDGED_LEVEL)
 
     @cached_property
     def n_unjudged(self) -> Ints:
@@ -200,12 +200,12 @@ class JudgedTop:
         """Return the same run with additional grades, see :meth:`Judgments.with_grades`."""
         wider = self.judgments.with_grades(grades)
         # Levels -2 and -1 index the last two elements: no document, unjudged.
-        place = np.append(np.searchsorted(wider.grades, self.judgments.grades), [NOTHING, UNJUDGED])
+        place = np.append(np.searchsorted(wider.grades, self.judgments.grades), [NO_DOCUMENT_LEVEL, UNJUDGED_LEVEL])
         return JudgedTop(wider, self.run, self.rows, place[self.levels], self.cutoff)
 
     def unjudged_share(self) -> NDArray[np.float64]:
         """``unjudged / retrieved`` up to the cutoff, 0 if nothing is retrieved, shape (n,)."""
-        retrieved = np.count_nonzero(self.levels != NOTHING, axis=1)
+        retrieved = np.count_nonzero(self.levels != NO_DOCUMENT_LEVEL, axis=1)
         return np.asarray(self.n_unjudged / np.maximum(retrieved, 1))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from vbterrier.entities.neural.models import MEANS, WIDTHS
+from vbterrier.entities.neural.models import KERNEL_MEANS, KERNEL_WIDTHS
 from vbterrier.errors import module_of_extra
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def kernel_pooling(query: Any, query_weight: Any, document: Any, document_weight
     """
     torch = module_of_extra("torch", "neural")
     cosines = (query @ document.transpose(1, 2))[..., None]
-    means, widths = torch.from_numpy(MEANS).to(cosines.dtype), torch.from_numpy(WIDTHS).to(cosines.dtype)
+    means, widths = torch.from_numpy(KERNEL_MEANS).to(cosines.dtype), torch.from_numpy(KERNEL_WIDTHS).to(cosines.dtype)
     response = (-((cosines - means) ** 2) / (2 * widths**2)).exp() * document_weight[:, None, :, None]
     rows = _LOG_SCALE * response.sum(dim=2).clamp(min=_MIN_KERNEL_SUM).log()
     return (rows * query_weight[..., None]).sum(dim=1)

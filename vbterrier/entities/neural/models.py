@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     Example: TypeAlias = tuple[Arrays, Any]
 
 # Kernels of KNRM (Xiong et al., SIGIR 2017): one for exact matches, ten for soft matches.
-MEANS = np.array([1.0, *np.arange(0.9, -1.0, -0.2)], dtype=np.float32)
-WIDTHS = np.array([1e-3, *[0.1] * 10], dtype=np.float32)
-N_KERNELS = len(MEANS)
+KERNEL_MEANS = np.array([1.0, *np.arange(0.9, -1.0, -0.2)], dtype=np.float32)
+KERNEL_WIDTHS = np.array([1e-3, *[0.1] * 10], dtype=np.float32)
+N_KERNELS = len(KERNEL_MEANS)
 _MIN_KERNEL_SUM, _LOG_SCALE = 1e-10, 0.1
 # Dimensions of trained projections, the rank of the bilinear form, the largest number of views of a document.
 HIDDEN_SIZE, PROJECTED_SIZE, N_GRAM, RANK, N_VIEWS = 64, 64, 32, 4, 3
@@ -39,7 +39,7 @@ def kernel_pooling(cosines: Single, weight: Single) -> Single:
     ``0.1 log max(Σ_j weight_j exp(-(cos_ij - μ_k)²/(2 σ_k²)), 1e-10)``.
     """
     made = np.empty((*cosines.shape[:2], N_KERNELS), dtype=np.float32)
-    for at, (mean, width) in enumerate(zip(MEANS, WIDTHS, strict=True)):
+    for at, (mean, width) in enumerate(zip(KERNEL_MEANS, KERNEL_WIDTHS, strict=True)):
         response = np.exp(-((cosines - mean) ** 2) / (2 * width**2))
         made[..., at] = np.einsum("nqw,nw->nq", response, weight)
     return np.float32(_LOG_SCALE) * np.log(np.maximum(made, np.float32(_MIN_KERNEL_SUM)))
@@ -181,7 +181,7 @@ class ConvKNRM(NeuralModel):
         n, e, m = x["same"].shape
         same = torch.nn.functional.pad(x["same"], (cosines.shape[2] - m, 0, cosines.shape[1] - e, 0))
         cosines = torch.maximum(cosines, 2 * same - 1)
-        means, widths = torch.from_numpy(MEANS), torch.from_numpy(WIDTHS)
+        means, widths = torch.from_numpy(KERNEL_MEANS), torch.from_numpy(KERNEL_WIDTHS)
         response = (-((cosines[..., None] - means) ** 2) / (2 * widths**2)).exp()
         weight = torch.cat([*[x["has_word"]] * 3, x["link_weight"]], dim=1)
         sizes = [[part.shape[1] for part in parts] for parts in (query, document)]

@@ -37,7 +37,7 @@ _SIDE = ("words", "entity", "entity_count")
 # Dirichlet's prior, and the parameters of BM25.
 _MU, _K1, _B = 2500, 1.2, 0.75
 # Lower ends of the cosine bins of the duet's entities.
-_BINS = (1.0, 0.8, 0.6, 0.4, 0.2, 0.0)
+_COSINE_EDGES = (1.0, 0.8, 0.6, 0.4, 0.2, 0.0)
 
 
 def binary(score: Any, label: Any) -> Any:
@@ -399,7 +399,7 @@ class PublishedDuet(ReferenceModel):
         unit_vectors = table.vectors / np.maximum(np.linalg.norm(table.vectors, axis=1, keepdims=True), 1e-10)
         cosines = np.einsum("ev,nmv->nem", unit_vectors[query_rows], unit_vectors[batch.linked])
         cosines = np.where(query_rows[:, None] == batch.linked[:, None], 1, cosines)
-        lower = np.array(_BINS)
+        lower = np.array(_COSINE_EDGES)
         inside = (cosines[..., None] >= lower - 1e-6) & (cosines[..., None] < np.append(np.inf, lower[:-1] - 1e-6))
         counts = np.einsum("nemb,nm->neb", inside, batch.mentions)
         texts = [text_scores(documents, lowercase_words(table.texts[row])).sum(axis=1) for row in query_rows.tolist()]

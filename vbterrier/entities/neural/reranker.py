@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 # Weights of the first stage in an interpolation.
-WEIGHTS = tuple(at / 20 for at in range(21))
+INTERPOLATION_WEIGHTS = tuple(at / 20 for at in range(21))
 VARIANTS = ("compact", "reference")
 
 
@@ -243,9 +243,9 @@ def _interpolation(model: NeuralModel, learned: Arrays, validation: Sequence[Tra
     scores = [(topic.x["score"], predict_scores(model, learned, topic.x), topic.label) for topic in validation]
     means = [
         np.mean([ndcg(interpolate_scores(weight, *pair), label) for *pair, label in scores] or [0])
-        for weight in WEIGHTS
+        for weight in INTERPOLATION_WEIGHTS
     ]
-    return WEIGHTS[int(np.argmax(means))]
+    return INTERPOLATION_WEIGHTS[int(np.argmax(means))]
 
 
 def interpolate_scores(weight: float, first: Floats, score: Floats) -> Floats:

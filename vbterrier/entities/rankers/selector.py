@@ -12,7 +12,7 @@ from vbterrier.entities.learners import MAX_STAGE_BYTES, NDCG_CUTOFF, Learner, P
 from vbterrier.entities.pool import lookup_labels
 from vbterrier.entities.rankers.base import RunOnPool, RunReranker, Topics
 from vbterrier.entities.rankers.similarity import entity_texts
-from vbterrier.entities.supervision import LABELS, partitions
+from vbterrier.entities.supervision import PARTITION_LABELS, partitions
 from vbterrier.errors import (
     FileError,
     InputError,
@@ -138,7 +138,7 @@ def derived_entity_labels(aligned: RunOnPool, qrels: Any, rel: int) -> Ints:
         lost = [run.topics[each] for each in np.flatnonzero(unjudged).tolist()]
         warn(f"entity run: {agreeing(len(lost), 'topics are not in qrels and are not used')} ({examples(lost)})")
     df_relevant = np.bincount(pool.pair[relevant[pool.document]], minlength=len(pool.pairs))
-    of_pair = LABELS[partitions(df_relevant, pool.df)]
+    of_pair = PARTITION_LABELS[partitions(df_relevant, pool.df)]
     labelled = (aligned.pair >= 0) & ~unjudged[run.topic]
     return np.where(labelled, aligned.of_pairs(of_pair), UNJUDGED).astype(np.int64)
 

@@ -164,10 +164,10 @@ def _json_lines_frame(source: Source, kind: FileKind, hint: str) -> tuple[pd.Dat
 
 
 # Members and levels of an outline.
-_N_OUTLINED, _DEPTH = 6, 4
+_N_OUTLINED, _MAX_OUTLINE_LEVELS = 6, 4
 
 
-def outline(value: Any, depth: int = _DEPTH) -> str:
+def outline(value: Any, depth: int = _MAX_OUTLINE_LEVELS) -> str:
     """Return the members of JSON by level, each list by its first element.
 
     >>> outline({"d1": {"entities": [{"id": "Q90", "score": 0.5}, {}]}, "d2": {}})

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from vbterrier.frames.ids import Ids
 
 
-_MAX_ROWS = 1 << 20
+_BLOCK_ROWS = 1 << 20
 # The empty id, white space of any reader, NUL, and the byte-order mark, which readers drop at the start of a file.
 _UNWRITABLE = r"^$|[\s\x00\x0b\x1c-\x1f\x85\p{Z}\x{FEFF}]"
 _UNWRITABLE_FIELD = r"[\t\r\n\x00]"
@@ -268,8 +268,8 @@ def _write_lines(path: StrPath, fields: Sequence[Any], *, separator: str = " ", 
     with replacing(path_parameter("path", path)) as file:
         if header:
             file.write(f"{header}\n".encode())
-        for start in range(0, n_rows, _MAX_ROWS):
-            part = [c.slice(start, _MAX_ROWS) if isinstance(c, pa.Array) else c for c in columns]
+        for start in range(0, n_rows, _BLOCK_ROWS):
+            part = [c.slice(start, _BLOCK_ROWS) if isinstance(c, pa.Array) else c for c in columns]
             lines = pc.binary_join_element_wise(*part, pa.scalar(separator, TEXT))
             text = pc.binary_join(pa.LargeListArray.from_arrays([0, len(lines)], lines), pa.scalar("\n", TEXT))
             file.write(text[0].as_buffer())

@@ -39,12 +39,12 @@ MAX_HALF = {"auto": 20_000.0, "exact": 2.6e6}
 # The largest number of enumerated sequences, of sequences that are sums of two dependent halves, and of sequences times
 # pairs of sets of documents for dependent documents with different priors. A grid of increments takes less time than
 # long lists; ten documents of three grades are enumerated.
-MAX_LISTED = {"auto": 3e5, "exact": 2e6}
+MAX_SEQUENCES = {"auto": 3e5, "exact": 2e6}
 MAX_LISTED_INCREMENTS = {"auto": 6e4, "exact": 2e6}
 MAX_JOINED = {"auto": 2e6, "exact": 1e7}
 MAX_SETS = {"auto": 5e7, "exact": 1e9}
 # The largest number of cell updates: about a second per topic under "auto".
-MAX_CELLS = {"auto": 1.5e8, "grid": 4e9, "exact": 0.0}
+MAX_CELL_UPDATES = {"auto": 1.5e8, "grid": 4e9, "exact": 0.0}
 MAX_LATTICE = {"auto": 1.5e8, "exact": 4e9, "grid": 0.0}
 GRID_CELLS = 1 << 15
 # Increments depend on the state, so they are added state by state, to shorter rows whose cells cost more.
@@ -88,7 +88,7 @@ def topic_distributions(
     for topic in np.flatnonzero(~exactly).tolist():
         if lattice_work(model, topic) <= MAX_LATTICE[method]:
             distributions[topic] = lattice_distribution(model, topic)
-        elif grid_work(model, topic) <= MAX_CELLS[method]:
+        elif grid_work(model, topic) <= MAX_CELL_UPDATES[method]:
             distributions[topic] = grid_distribution(model, topic)
         elif method != "auto":
             raise TooLargeError(topic)
@@ -107,7 +107,7 @@ def feasible(model: UnjudgedModel, method: str) -> Bools:
     for topic in np.flatnonzero(model.binds & ~bearable & ~listed):
         bearable[topic] = n_assigned_sequences(model.caps[topic], int(model.n_unjudged[topic]), MAX_PATHS) <= MAX_PATHS
     bearable = np.where(model.depends, paths <= MAX_JOINED[method], bearable)
-    most = MAX_LISTED_INCREMENTS if _has_increment_grid(model) else MAX_LISTED
+    most = MAX_LISTED_INCREMENTS if _has_increment_grid(model) else MAX_SEQUENCES
     bearable = np.where(listed, paths <= most[method], bearable)
     bearable &= model.is_shared | ~model.depends | (sets <= MAX_SETS[method])
     # Pairs of halves with equal sums are enumerated, so these topics need two halves without equal sums.

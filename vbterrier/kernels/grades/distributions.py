@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # The lowest level of a quantile: values of probability 0 are no quantiles.
 MIN_PROBABILITY = 1e-300
 # Bins of the histogram in which quantiles are searched for.
-_BINS = 4096
+_N_BINS = 4096
 # The largest number of pairs that are held in memory, and that end a bisection.
 _EXPLICIT = 1 << 20
 _MAX_BISECTION_PAIRS = 1 << 16
@@ -218,9 +218,9 @@ class Pairs:
         """The bin of each sum in a histogram over their range, and the cumulative probability of the bins."""
         sums, probs = self._sums, self.probs.reshape(-1)
         lowest, highest = float(sums.min()), float(sums.max())
-        width = max(highest - lowest, ROUNDING) / _BINS
-        bins = np.minimum(((sums - lowest) / width).astype(np.int32), _BINS - 1)
-        return bins, np.cumsum(np.bincount(bins, weights=probs, minlength=_BINS))
+        width = max(highest - lowest, ROUNDING) / _N_BINS
+        bins = np.minimum(((sums - lowest) / width).astype(np.int32), _N_BINS - 1)
+        return bins, np.cumsum(np.bincount(bins, weights=probs, minlength=_N_BINS))
 
     def quantiles(self, levels: Floats) -> Floats:
         """The smallest value whose CDF reaches each level; only the sums of its bin are sorted."""
@@ -229,7 +229,7 @@ class Pairs:
         result = np.empty(len(levels))
         for place, level in enumerate(np.maximum(levels - ROUNDING, MIN_PROBABILITY)):
             # At a level of 1 the sum of all probabilities may be smaller by rounding.
-            chosen = min(int(np.searchsorted(reached, level)), _BINS - 1)
+            chosen = min(int(np.searchsorted(reached, level)), _N_BINS - 1)
             inside = np.flatnonzero(bins == chosen)
             inside = inside[np.argsort(sums[inside], kind="stable")]
             before = reached[chosen - 1] if chosen else 0.0

@@ -204,7 +204,7 @@ MAX_TOGETHER = 1000
 # The largest number of cells of a table: topics times sequences.
 MAX_TABLE_CELLS = 1 << 18
 # The number of documents of a topic's table: a padding document of weight 0 changes no value.
-_TABLES = np.array([0, 2, 2, 4, 4, 6, 6])
+_PADDED_COUNTS = np.array([0, 2, 2, 4, 4, 6, 6])
 # Ratios of weights with a larger denominator count as irrational.
 _MAX_DENOMINATOR = 10
 
@@ -411,7 +411,7 @@ def mixed_probs(low: Floats, high: Floats, strength: float) -> Floats:
 def _tables(model: UnjudgedModel, topics: Ints) -> Iterator[Ints]:
     """Group topics whose sequences share a table."""
     counts = model.n_unjudged[topics]
-    width = np.where(counts < len(_TABLES), _TABLES[np.minimum(counts, len(_TABLES) - 1)], counts)
+    width = np.where(counts < len(_PADDED_COUNTS), _PADDED_COUNTS[np.minimum(counts, len(_PADDED_COUNTS) - 1)], counts)
     paths = model.n_active[topics] ** width.astype(np.float64)
     crowded = paths > MAX_TOGETHER
     width = np.where(crowded, counts, width)

@@ -42,7 +42,7 @@ def gain_covariance(prob: Floats, gain: Floats, correlation: float) -> Floats:
 
 
 # Covariances of draws below this number of standard errors count as 0.
-_SIGNIFICANT = 2.0
+_MIN_STANDARD_ERRORS = 2.0
 
 
 def linear_weights(model: UnjudgedModel, topic: int, uniforms: Floats) -> Floats:
@@ -97,7 +97,7 @@ class ResidualVariance:
         centred, moved = scores - scores.mean(axis=0), gains - gains.mean(axis=0)
         variance, gain_variance = (centred**2).mean(axis=0), (moved**2).mean(axis=0)
         together = centred.T @ moved / n_draws
-        chance = _SIGNIFICANT * np.sqrt(np.outer(variance, gain_variance) / n_draws)
+        chance = _MIN_STANDARD_ERRORS * np.sqrt(np.outer(variance, gain_variance) / n_draws)
         return cls(variance, np.where(np.abs(together) > chance, together, 0.0), moved.T @ moved / n_draws)
 
     @property

@@ -22,10 +22,10 @@ from vbterrier.errors import FileError, InputError, ParameterError, number, path
 from vbterrier.frames.files.source import is_folder
 from vbterrier.frames.files.writing import lock
 from vbterrier.linking.kb.codes import ATTRIBUTES, checked_spellings, known_names
-from vbterrier.linking.kb.ordering import ROWS, Ordering
+from vbterrier.linking.kb.ordering import FETCH_ROWS, Ordering
 from vbterrier.linking.kb.sqlite import (
     APPLICATION_ID,
-    FORMAT,
+    FORMAT_VERSION,
     MAX_COMPARED_NAMES,
     TABLES,
     execute_statements,
@@ -82,7 +82,7 @@ def kb_digest(db: sqlite3.Connection, facts: Mapping[str, Any]) -> str:
     digest = hashlib.blake2b(repr(sorted(facts.items())).encode(), digest_size=16)
     for sql in _CONTENTS:
         cursor = db.execute(sql)
-        while rows := cursor.fetchmany(ROWS):
+        while rows := cursor.fetchmany(FETCH_ROWS):
             if isinstance(rows[0][0], int) and isinstance(rows[0][-1], int):
                 numbers = np.fromiter(chain.from_iterable(rows), "<i8", len(rows) * len(rows[0]))
                 digest.update(numbers.tobytes())
@@ -288,7 +288,7 @@ def _mark(db: sqlite3.Connection, id_space: str, ordering: Ordering) -> str:
     facts["digest"] = kb_digest(db, facts)
     db.executemany("INSERT INTO meta VALUES (?, ?)", [(key, str(value)) for key, value in facts.items()])
     db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-    db.execute(f"PRAGMA user_version = {FORMAT}")
+    db.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
     return str(facts["digest"])
 
 

@@ -57,7 +57,7 @@ _SINGULAR = {
 _NO_ATTRIBUTES = frozenset((*_KEYS, *COUNTS))
 # Types of values that are no empty cells, which is faster to see than that others are none.
 _PRESENT = frozenset({str, int, bool, list, tuple, dict})
-_PAIR = 2
+_PAIR_LENGTH = 2
 _YEAR = re.compile(r"[+-]?\d{1,6}")
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,4})?")
 _PATTERNS = {"number": _NUMBER, "year": _YEAR}
@@ -264,7 +264,7 @@ class Records:
         for alias in _as_list(staging, row, entity, "aliases", aliases):
             if isinstance(alias, str):
                 yield alias, None, None
-            elif isinstance(alias, (list, tuple)) and len(alias) == _PAIR:
+            elif isinstance(alias, (list, tuple)) and len(alias) == _PAIR_LENGTH:
                 yield alias[0], alias[1], None
             elif isinstance(alias, Mapping) and "alias" in alias and _ALIAS_KEYS.issuperset(alias):
                 yield alias["alias"], alias.get("prior"), alias.get("count")

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _MAX_TEXT = 256 * 2**20
 # The maximum number of binary digits of a code point.
 _MAX_BITS = 21
-_PAIR = 2
+_PAIR_LENGTH = 2
 
 # The place of each kind of id in a page.
 _PLACES = {WIKIPEDIA_ID: 0, WIKIPEDIA_TITLE: 1, WIKIDATA: 2}
@@ -145,7 +145,7 @@ def _candidates(path: Path, word: object, coded: Any, letters: _Letters) -> Iter
     if not isinstance(pairs, list):
         raise mention_error("is not a list of titles")
     for pair in pairs:
-        if not (isinstance(pair, list) and len(pair) == _PAIR and isinstance(pair[0], str)):
+        if not (isinstance(pair, list) and len(pair) == _PAIR_LENGTH and isinstance(pair[0], str)):
             raise mention_error(f"has {quoted_text(pair)}, wanted a title and its probability")
         yield pair[0], pair[1]
 

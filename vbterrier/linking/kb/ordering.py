@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 # Rows that are read or written at a time.
-ROWS = 10_000
+FETCH_ROWS = 10_000
 # Rows of arrays that are processed at a time.
 _BLOCK_ROWS = 100_000
 # With more aliases than this, a file beside the knowledge base has the names for linkers in texts.
@@ -138,7 +138,7 @@ class Ordering:
             "SELECT e.place, sum(p.count) FROM staged.popularity AS p JOIN entity AS e ON e.id = p.id GROUP BY 1"
         )
         self.popularity = np.zeros(self.db.execute("SELECT count(*) FROM entity").fetchone()[0])
-        while rows := cursor.fetchmany(ROWS):
+        while rows := cursor.fetchmany(FETCH_ROWS):
             places, counts = zip(*rows, strict=True)
             self.popularity[np.array(places) - 1] = counts
         self.has_popularity = self._has("popularity", "count")
@@ -323,15 +323,15 @@ def _inverse(order: NDArray[Any]) -> NDArray[np.int32]:
 def _texts(db: sqlite3.Connection, sql: str) -> list[Any]:
     """Return the only column of a query, text, as Arrow arrays."""
     cursor, chunks = db.execute(sql), [pa.array([], pa.large_string())]
-    while rows := cursor.fetchmany(ROWS):
+    while rows := cursor.fetchmany(FETCH_ROWS):
         chunks.append(pa.array(list(chain.from_iterable(rows)), pa.large_string()))
     return chunks
 
 
 def _lists(texts: Any) -> Iterator[list[str]]:
     """Yield lists of consecutive texts."""
-    for begin in range(0, len(texts), ROWS):
-        yield texts[begin : begin + ROWS].to_pylist()
+    for begin in range(0, len(texts), FETCH_ROWS):
+        yield texts[begin : begin + FETCH_ROWS].to_pylist()
 
 
 def _distinct(chunks: list[Any]) -> tuple[Any, NDArray[np.int32]]:
@@ -356,8 +356,8 @@ def _distinct(chunks: list[Any]) -> tuple[Any, NDArray[np.int32]]:
 def _insert(db: sqlite3.Connection, table: str, *columns: Any) -> None:
     """Insert columns of equal length."""
     places = ", ".join("?" * len(columns))
-    for begin in range(0, len(columns[0]), ROWS):
-        parts = (column[begin : begin + ROWS] for column in columns)
+    for begin in range(0, len(columns[0]), FETCH_ROWS):
+        parts = (column[begin : begin + FETCH_ROWS] for column in columns)
         rows = zip(*(part.tolist() for part in parts), strict=True)
         db.executemany(f"INSERT INTO {table} VALUES ({places})", rows)  # noqa: S608 - constant names
 

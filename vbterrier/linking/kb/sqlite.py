@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # "vbKB" in the application id of SQLite's header; and the version of the tables below.
 APPLICATION_ID = 0x76624B42
-FORMAT = 4
+FORMAT_VERSION = 4
 
 # Maximum lengths of ids, names and aliases (Wikidata allows 250 letters, Wikipedia 255 bytes), and of values.
 MAX_LETTERS = 4096
@@ -97,7 +97,7 @@ LIMIT 1
 SQLITE_MAGIC = b"SQLite format 3\x00"
 # Offset and length of fields in the header of a SQLite file (sqlite.org/fileformat.html, section 1.3).
 _PAGE_SIZE, _N_PAGES, _USER_VERSION, _APPLICATION_ID = (16, 2), (28, 4), (60, 4), (68, 4)
-_HEADER = 100
+_HEADER_BYTES = 100
 # A number that Python's len() can return.
 _COUNT = re.compile(r"[0-9]{1,15}")
 # Types that builders store, which exclude NULL and bytes.
@@ -231,7 +231,7 @@ def artifact_metadata(path: str, _listing: Sequence[str]) -> dict[str, str] | No
     """Return the metadata of a knowledge base in one file, which ``pt.Artifact.load`` asks for."""
     try:
         with open(path, "rb") as file:  # noqa: PTH123 - PyTerrier passes text
-            return dict(ARTIFACT) if _is_marked(file.read(_HEADER)) else None
+            return dict(ARTIFACT) if _is_marked(file.read(_HEADER_BYTES)) else None
     except OSError:
         return None
 
@@ -241,7 +241,7 @@ def is_external(path: Path) -> bool:
     if not is_there(path):
         return False
     with Source.at(path, None).raw() as file:
-        header = bytes(file.read(_HEADER))
+        header = bytes(file.read(_HEADER_BYTES))
     return bool(header) and not _is_marked(header)
 
 
@@ -258,15 +258,17 @@ def reading_hint(path: Path) -> str:
 def _require_knowledge_base(path: Path) -> None:
     """Check the header and the size of a file, whose cost does not depend on the size."""
     with Source.at(path, None).raw() as file:
-        header, n_bytes = bytes(file.read(_HEADER)), file.size()
+        header, n_bytes = bytes(file.read(_HEADER_BYTES)), file.size()
     if not header.startswith(SQLITE_MAGIC):
         what = "is empty" if not header else "is not a SQLite file"
         raise FileError(path, f"{what}; wanted a knowledge base: build one with build_kb, kb_from_file, kb_from_rel...")
     if not _is_marked(header):
         raise FileError(path, f"is a SQLite file but not a knowledge base of this package; {_hint(path)}")
     version = _number(header, _USER_VERSION)
-    if version != FORMAT:
-        raise FileError(path, f"is a knowledge base of format {version}, this version reads {FORMAT}: build it again")
+    if version != FORMAT_VERSION:
+        raise FileError(
+            path, f"is a knowledge base of format {version}, this version reads {FORMAT_VERSION}: build it again"
+        )
     # A page size of 1 means 65,536, which does not fit into two bytes.
     page_size = _number(header, _PAGE_SIZE)
     full_size = (65_536 if page_size == 1 else page_size) * _number(header, _N_PAGES)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _PRINTABLE_ASCII = re.compile(r"[\x21-\x7e]+")
 _BLOCK_BYTES = 1 << 16
-_EXCERPT = 300
+_EXCERPT_LENGTH = 300
 _REMEDIES = {
     HTTPStatus.UNAUTHORIZED: "pass the service's token",
     HTTPStatus.FORBIDDEN: "pass a token that may use the service",
@@ -287,7 +287,7 @@ class Transport:
             return Failure(f"closed the connection before its answer ended ({shown})", temporary=True)
         return Failure(f"cannot be asked ({shown}); correct the endpoint")
 
-    def _redacted_excerpt(self, text: str, length: int = _EXCERPT) -> str:
+    def _redacted_excerpt(self, text: str, length: int = _EXCERPT_LENGTH) -> str:
         """The start of a text of the service for a message; secrets are hidden before it is cut."""
         return printable(self.hide(text)[:length])
 
@@ -361,7 +361,7 @@ def _without_secrets(address: str) -> str:
     except ValueError:
         return "an invalid address"
     host = target.netloc.rpartition("@")[2]
-    return printable(f"{target.scheme}://{host}{target.path}"[:_EXCERPT])
+    return printable(f"{target.scheme}://{host}{target.path}"[:_EXCERPT_LENGTH])
 
 
 def _seconds(header: str | None) -> float:

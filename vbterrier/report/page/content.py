@@ -36,7 +36,7 @@ _DIFFERENCE_DECIMALS = 4
 # The margin of bars, in their units, that of :func:`vbterrier.frames.notebook.interval_axis`: 4 of 120 pixels.
 BAR_MARGIN_PERCENT = 25 / 7
 # Maximal length of an id (shortened in the middle) and of a query (at the end).
-ID, QUERY = 80, 300
+MAX_ID_LENGTH, MAX_QUERY_LENGTH = 80, 300
 N_DECIMALS = 5
 # Number of bars of a distribution over 0 to 1, and digits of their heights.
 BARS = 40
@@ -168,7 +168,7 @@ def page_data(numbers: ReportNumbers, inputs: Inputs, tables: Sequence[Table]) -
     queries = [inputs.queries.get(topic, "") for topic in topics]
     data: dict[str, Any] = {
         "topics": [shortened_text(topic) for topic in topics],
-        "queries": [printable(query)[:QUERY] for query in queries] if any(queries) else None,
+        "queries": [printable(query)[:MAX_QUERY_LENGTH] for query in queries] if any(queries) else None,
         "systems": [shortened_text(name) for name in names],
         "measures": [measure for measure in numbers.measures if measure in set(numbers.scores.values["measure"])],
         "order": _order(numbers),
@@ -245,7 +245,7 @@ def _run_rows(numbers: ReportNumbers) -> tuple[pd.DataFrame, int]:
     rows = pd.concat(parts, ignore_index=True)
     first = rows.groupby(["topic", "docno"], sort=False)["rank"].min().reset_index()
     # A row takes some 4 characters, a document its id and some 12.
-    length = 12 + first["docno"].str.len().clip(upper=ID)
+    length = 12 + first["docno"].str.len().clip(upper=MAX_ID_LENGTH)
     cutoff = numbers.cutoff
     size = 4 * np.bincount(rows["rank"], minlength=cutoff) + np.bincount(first["rank"], length, minlength=cutoff)
     depth = max(int((np.cumsum(size) <= MOST_SIGNS).sum()), 1)
@@ -355,7 +355,7 @@ def script(data: dict[str, Any]) -> str:
     return text
 
 
-def shortened_text(text: object, most: int = ID) -> str:
+def shortened_text(text: object, most: int = MAX_ID_LENGTH) -> str:
     """Text as it is shown, shortened in the middle."""
     shown = printable(text)
     return shown if len(shown) <= most else f"{shown[: most // 2]}…{shown[1 - most // 2 :]}"

@@ -43,7 +43,7 @@ from vbterrier.measures.target import EvaluationTarget, Scoring, align_topics, d
 from vbterrier.measures.text import distinct_measures, measures_from
 from vbterrier.measures.unjudged import UnjudgedMeasure, needs_model
 from vbterrier.settings import Data, Execution, Inference, Options
-from vbterrier.unjudged.model import DEPTH
+from vbterrier.unjudged.model import DEFAULT_POOL_CUTOFF
 from vbterrier.unjudged.pool import Judgments, machine_labels
 
 if TYPE_CHECKING:
@@ -287,12 +287,14 @@ def read_inputs(
     if memory is not None:
         if inputs.links is not None:
             raise ParameterError("memory=: entity runs of a linked pool are read whole; leave it out")
-        work = Work("", measure_plan([*reported, *measures_from(f"Unjudged@{DEPTH}")]), inputs.target, duplicates)
+        work = Work(
+            "", measure_plan([*reported, *measures_from(f"Unjudged@{DEFAULT_POOL_CUTOFF}")]), inputs.target, duplicates
+        )
         in_chunks = read_first_ranks(systems, work, memory, Workers(), system=data.system, progress=progress)
     # The number of ranks that measures and notes read; none if they read whole rankings.
     depth = None
     with suppress(ParameterError):
-        depth = None if (plan := measure_plan(reported)).at_once else max(plan.depth, DEPTH)
+        depth = None if (plan := measure_plan(reported)).at_once else max(plan.depth, DEFAULT_POOL_CUTOFF)
     if inputs.links is not None:
         depth = None
     kept, n_rows = _cut_runs(systems, in_chunks, duplicates, depth, data.system)

@@ -29,7 +29,7 @@ MAX_LARGE_MARKS = 60
 # The share of its row that the highest bar fills.
 FILLED_ROW_SHARE = 0.86
 # The largest number of markers on a line.
-_MARKS = 12
+_MAX_LINE_MARKERS = 12
 # Inches that an axis loses to its tick labels.
 BESIDE = 0.55
 # Sizes grow by factors if the last gap is this many times the first.
@@ -224,7 +224,7 @@ def draw(ax: Any, points: pd.DataFrame, lines: list[str], coloured: list[Any]) -
             ax.plot(at + shift, value, color=style.MUTED, linewidth=0.5, linestyle=dash, alpha=0.6, zorder=1, **grey)
             continue
         colour, marker = style.look(coloured.index(name))
-        every = -(-len(at) // _MARKS)
+        every = -(-len(at) // _MAX_LINE_MARKERS)
         ax.plot(at + shift, value, color=colour, marker=marker, markersize=3, markevery=every, linestyle=dash, zorder=3)
         if len(at) > 1:
             ax.fill_between(at, low, high, color=colour, alpha=faint, linewidth=0, zorder=2)
