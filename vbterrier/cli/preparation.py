@@ -39,7 +39,6 @@ CONVERSIONS = {
 }
 KINDS = ("file", "rel", "wikimapper", "wikidata")
 LINKERS = ("dictionary", "queries", "context", "whole", "fuzzy")
-_SQLITE = b"SQLite format 3\0"
 
 KB = Annotated[Path, Option("--kb", help="A knowledge base, or entities as CSV, TSV or JSON lines.")]
 IdSpace = Annotated[str, Option(help="Id space of a file of entities, such as wikidata.")]
@@ -527,11 +526,12 @@ def _knowledge_base(path: Path, id_space: str) -> Iterator[KnowledgeBase]:
     """Open a knowledge base, or build a temporary one from a file of entities."""
     from vbterrier.linking.kb.files import kb_from_file
     from vbterrier.linking.kb.knowledge_base import KnowledgeBase
+    from vbterrier.linking.kb.sqlite import SQLITE_MAGIC
 
     with tempfile.TemporaryDirectory() as folder:
         try:
             with path.open("rb") as file:
-                is_sqlite = file.read(len(_SQLITE)) == _SQLITE
+                is_sqlite = file.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC
         except OSError:
             # kb_from_file raises the error.
             is_sqlite = False
