@@ -127,3 +127,16 @@ def test_a_rise_from_one_group_to_the_next_is_none():
     assert not rankings.is_falling(score, np.array([0]))
     assert not rankings.is_falling(score, np.array([0, 1]))
     assert rankings.is_falling(np.array([1], dtype=np.float32), np.array([0]))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_extreme_places_are_the_ends_of_groups_by_descending_score(seed):
+    draw = np.random.default_rng(seed)
+    stops = np.cumsum(draw.integers(1, 9, 20))
+    starts = np.concatenate([[0], stops[:-1]])
+    # Few different scores, so that many are tied, with both signs of 0.
+    score = draw.choice(np.array([-1, -0.0, 0, 1], dtype=np.float32), stops[-1])
+    order = rankings.descending(score, starts, stops)
+    highest, lowest = rankings.extreme_places(score, starts, stops)
+    assert highest.tolist() == order[starts].tolist()
+    assert lowest.tolist() == order[stops - 1].tolist()
