@@ -14,6 +14,8 @@ from scipy import stats
 import vbterrier
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate import JudgingBudget, leaderboard, ranking
+from vbterrier.evaluate.collection_scores import systems_by_ranking
+from vbterrier.frames.ranking import Run
 from vbterrier.kernels.resample import stream
 from vbterrier.settings import Data, Inference
 from vbterrier.stats.agreement import rank_biased_overlap, rank_correlations
@@ -65,6 +67,27 @@ def test_runs_with_the_same_rankings_are_one_system(track):
     other = same.assign(docno=same["docno"].where(same.index != same["score"].idxmin(), "new"))
     differ = leaderboard({**runs, "other": other}, qrels, "nDCG@10", inference=FEW)
     assert "other" in set(differ.systems["name"])
+
+
+def test_equal_rankings_are_one_system_in_any_order_of_rows_and_no_other_ranking_is():
+    def ranking(*lists):
+        rows = [(qid, docno, -float(at)) for qid, docnos in lists for at, docno in enumerate(docnos)]
+        return Run(pd.DataFrame(rows, columns=["qid", "docno", "score"]))
+
+    first = ranking(("t1", ["ab", "c"]), ("t2", ["d"]))
+    frame = first.frame.assign(score=np.exp(first.frame["score"]))
+    same = {"first": first, "shuffled": Run(frame.iloc[[2, 1, 0]].reset_index(drop=True))}
+    others = {
+        "other ids": ranking(("t1", ["a", "bc"]), ("t2", ["d"])),
+        "other order": ranking(("t1", ["c", "ab"]), ("t2", ["d"])),
+        "other sizes": ranking(("t1", ["ab"]), ("t2", ["c", "d"])),
+        "other topics": ranking(("t1", ["ab", "c"]), ("t3", ["d"])),
+    }
+    expected = {"first = shuffled": ["first", "shuffled"], **{name: [name] for name in others}}
+    assert systems_by_ranking({"": {**same, **others}}) == expected
+    # A second collection tells apart what the first does not.
+    second = {"first": others["other ids"], "shuffled": first, **others}
+    assert len(systems_by_ranking({"a": {**same, **others}, "b": second})) == len(same) + len(others)
 
 
 def test_identical_runs_are_one_system_of_each_of_their_groups(track):

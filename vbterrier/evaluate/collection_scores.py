@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ from vbterrier.evaluate.value_tables import require_means
 from vbterrier.frames.files.reading import read_values
 from vbterrier.frames.score_table import ScoreTable, refuse_ratios
 from vbterrier.frames.systems import ONE
+from vbterrier.kernels import rankings
 from vbterrier.kernels.resample import stream
 from vbterrier.kernels.tolerances import REPLICA_ROUNDING
 from vbterrier.measures.target import Scoring, align_topics
@@ -161,24 +163,32 @@ def collections_of_runs(
 
 def systems_by_ranking(loaded: Mapping[str, dict[str, Run]]) -> dict[str, list[str]]:
     """The runs of each system, from runs by collection: those with the same rankings in all collections are one."""
-    rankings: dict[Any, list[str]] = {}
+    names_by_ranking: dict[Any, list[str]] = {}
     names = list(next(iter(loaded.values())))
     # Sizes first, since rankings of different sizes differ.
     sizes = {name: tuple(len(runs[name]) for runs in loaded.values()) for name in names}
+    n_of_size = Counter(sizes.values())
     for name in names:
-        several = list(sizes.values()).count(sizes[name]) > 1
+        several = n_of_size[sizes[name]] > 1
         key = (sizes[name], *(_digest(runs[name]) for runs in loaded.values())) if several else name
-        rankings.setdefault(key, []).append(name)
-    if len(rankings) < 2:  # noqa: PLR2004 - a ranking needs two systems
+        names_by_ranking.setdefault(key, []).append(name)
+    if len(names_by_ranking) < 2:  # noqa: PLR2004 - a ranking needs two systems
         return {name: [name] for name in names}
-    return {" = ".join(same): same for same in rankings.values()}
+    return {" = ".join(same): same for same in names_by_ranking.values()}
 
 
-def _digest(run: Run) -> str:
-    """A digest of the rankings of a run, in the order of its topics."""
-    frame = run.first(None)[["qid", "docno"]].astype(str)
-    ordered = frame.sort_values("qid", kind="stable")
-    return hashlib.sha256("\n".join([*ordered["qid"], *ordered["docno"]]).encode("utf-8", "surrogatepass")).hexdigest()
+def _digest(run: Run) -> bytes:
+    """A digest of the rankings of a run, the same in any order of its topics and rows."""
+    run.refuse_duplicates()
+    rows, starts, sizes = run.ordered_rows()
+    order = np.array(sorted(range(len(sizes)), key=run.topics.__getitem__), dtype=np.int64)
+    _, places = rankings.spans(starts[order], starts[order] + sizes[order])
+    data, bounds = run.docno.take(rows[places]).utf8_bytes()
+    names = "\n".join(run.topics[place] for place in order).encode("utf-8", "surrogatepass")
+    digest = hashlib.sha256(names)
+    for part in (sizes[order], np.diff(bounds), data[bounds[0] : bounds[-1]]):
+        digest.update(part.tobytes())
+    return digest.digest()
 
 
 def _on_judged_topics(runs: dict[str, Run], target: EvaluationTarget) -> dict[str, Run]:
