@@ -129,7 +129,7 @@ def test_chunks_and_checkpoints_are_logged(demo_files, tmp_path, caplog):
         assert "is done" in caplog.text
         caplog.clear()
         vbterrier.score(*arguments, inference=Inference(n_resamples=5), execution=Execution(resume=tmp_path))
-    assert "results are there" in caplog.text
+    assert "results are finished" in caplog.text
     assert "a block of" not in caplog.text
 
 

@@ -410,7 +410,7 @@ def test_an_address_where_nobody_listens_is_an_error_within_the_limit(monkeypatc
     ("wait", "worked", "message"),
     [
         ("WORKER", False, "has no worker that answers within 1 seconds; start some"),
-        ("ALONE", True, "went away, and none came for 1 seconds"),
+        ("NO_WORKER_SECONDS", True, "went away, and none came for 1 seconds"),
     ],
 )
 def test_a_cluster_without_workers_is_not_waited_for_for_ever(monkeypatch, wait, worked, message):
