@@ -560,7 +560,8 @@ def test_functions_that_call_themselves_and_values_that_contain_themselves_have_
 
 @pytest.mark.slow
 def test_the_label_of_a_function_is_equal_in_every_process():
-    code = "from vbterrier.intents.taggers import source_name; print(source_name(lambda t: t in {'a', 'b', 'c', 'dd', 'eee'}))"
+    function = "lambda t: t in {'a', 'b', 'c', 'dd', 'eee'}"
+    code = f"from vbterrier.intents.taggers import source_name; print(source_name({function}))"
     made = [
         subprocess.run(
             [sys.executable, "-c", code], env=os.environ | {"PYTHONHASHSEED": seed}, check=True, capture_output=True

@@ -143,13 +143,13 @@ def test_measures_of_a_copy_mean_something_in_another_process(build):
     name = made.names["intents"]
     code = """
 import pickle, sys
-from vbterrier.frames.named import named
+from vbterrier.frames.named import named_frame
 made = pickle.loads(bytes.fromhex(sys.argv[2]))
 try:
-    named("intents", sys.argv[1])
+    named_frame("intents", sys.argv[1])
 except ValueError as error:
     print(error)
-print(made.VB, len(named("intents", sys.argv[1])))
+print(made.VB, len(named_frame("intents", sys.argv[1])))
 """
     command = [sys.executable, "-c", code, name, pickle.dumps(made).hex()]
     result = subprocess.run(command, capture_output=True, text=True, check=True).stdout

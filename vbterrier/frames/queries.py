@@ -147,7 +147,7 @@ def queries_of_topics(topics: Any) -> pd.DataFrame | None:
     Parameters
     ----------
     topics
-        A frame with a column ``qid`` or a path, see :func:`vbterrier.frames.read_topics`; rows with documents repeat
+        A frame with a column ``qid`` or a path, see :func:`vbterrier.read_topics`; rows with documents repeat
         their topic. ``None`` gives ``None``.
 
     Raises

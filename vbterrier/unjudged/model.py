@@ -128,7 +128,7 @@ class Shift(NamedTuple):
 class GradeModel:
     """A fitted model of the grades of unjudged documents.
 
-    ``sigma, ks``: signs that documents were selected for judging; see :func:`vbterrier.unjudged.evidence.selection`.
+    ``sigma, ks``: signs that documents were selected for judging; see :func:`vbterrier.unjudged.selection.selection`.
     ``steps``: the regression of each level on the lower one, ``P(level >= l | level >= l - 1)``, l = 1, 2, ...
     ``without_labels``: the first step without machine labels, from which the selection shift starts.
     ``n_from_others``: judged documents that no run retrieves, also not below the depth of complete judgments.
