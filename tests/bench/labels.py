@@ -417,7 +417,7 @@ def without(judged, share, constants):
     rows = []
     machine = judged.rankings.topic_scores(judged.words(judged.table.tagged / 1.0)).mean(axis=2)
     none = np.zeros(judged.n_documents, bool)
-    model = judged.expected(judged.table.probabilities(0 * share, none, constants.priors, by_topic=False))
+    model = judged.mean_expected_scores(judged.table.probabilities(0 * share, none, constants.priors, by_topic=False))
     for name, score in (("machine tags", machine), ("model", model)):
         rmse = np.sqrt(np.mean((score - truth) ** 2, axis=2))
         tau = kendalltau(score[0, 0], truth[0, 0])[0]

@@ -352,9 +352,10 @@ class Run:
         """Rows by topic and descending score, at least the first ``depth`` of each topic and those that tie there."""
         if self._is_descending or "_descending" in vars(self) or depth * _MIN_LENGTH_RATIO >= self.longest:
             return self._descending
-        if self._best is None or self._best[0] < depth:
-            self._best = depth, self._grouped_lists.leading(depth).descending()
-        return self._best[1]
+        best = self._best
+        if best is None or best[0] < depth:
+            best = self._best = depth, self._grouped_lists.leading(depth).descending()
+        return best[1]
 
     def ordered_rows(self, cutoff: int | None = None) -> tuple[Ints, Ints, Ints]:
         """Return rows by topic, up to ``cutoff`` in trec_eval's order, and the start and size of each topic."""

@@ -156,7 +156,7 @@ def _limited_moments(
     topic_moments = np.stack([exact_mean, np.full(len(model), np.nan)])
     n_unjudged, n_active = model.n_unjudged, model.n_active
     counts = n_unjudged * n_counts
-    # The pairs of counts of u documents that assigned and are left over are C(u + 4, 4).
+    # The pairs of counts of u documents that keep their level and that are left over are C(u + 4, 4).
     pairs = _PAIR_WORK * np.prod([n_unjudged + more for more in range(1, 5)], axis=0, dtype=np.float64) / 24
     pairs[np.isnan(exact_mean)] = np.inf
     by_counts = model.is_shared & (np.minimum(counts, pairs) * n_active <= MAX_WORK)
@@ -405,7 +405,7 @@ def _total_gain(n_drawn: int, lowest: Floats, rises: Floats, rooms: NDArray[np.s
     """The total gain of documents by the counts of their drawn levels, shape (S, n).
 
     - ``lowest``, ``rises``, ``rooms``: for each column the gain of the lowest level, shape (n,), and by level the rise
-      of the gain from the level below, and the number of documents that can be assigned it
+      of the gain from the level below, and the number of documents to which the level can be assigned
     """
     at_least = _at_least(n_drawn, len(rooms))
     total = np.empty((at_least.shape[1], len(lowest)))
