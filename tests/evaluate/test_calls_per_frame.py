@@ -76,9 +76,13 @@ ONCE = {
 def test_each_column_of_an_input_is_encoded_once(frames, name):
     runs, qrels, _ = frames
     counts = encoded(lambda: ONCE[name](runs, qrels))
-    assert {column: counts[column] for column in columns(qrels)} == dict.fromkeys(columns(qrels), 1)
-    # Topics of a run are encoded without their repetitions.
-    assert all(counts[column] <= 1 for run in runs.values() for column in columns(run))
+    topics, documents = columns(qrels)
+    assert counts[documents] == 1
+    # Of columns of Python strings, as of pandas before 3, topics are encoded without repetitions, and samples of ids.
+    if qrels["docno"].dtype == "str":
+        assert counts[topics] == 1
+        # Topics of a run are encoded without their repetitions.
+        assert all(counts[column] <= 1 for run in runs.values() for column in columns(run))
 
 
 @pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")

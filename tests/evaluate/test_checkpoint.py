@@ -3,6 +3,7 @@
 import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from functools import partial
 
 import pandas as pd
@@ -107,7 +108,8 @@ def test_a_line_that_another_process_is_writing_is_waited_for(tmp_path):
         lock(other)
         other.write(b'{"name": "b", ')
         opened = thread.submit(Journal, path, "inputs")
-        with pytest.raises(TimeoutError):
+        # Not the built-in TimeoutError before Python 3.11.
+        with pytest.raises(FutureTimeoutError):
             opened.result(timeout=0.1)
         other.write(b'"result": 2}\n')
         other.close()

@@ -45,6 +45,7 @@ def test_right_labels_agree_and_random_ones_do_not():
     # Probabilities have no kappa of grades, and are shown in tenths.
     assert set(quality.kappa["name"]) == {"right"}
     assert quality.kappa["value"].tolist() == [1.0] * 3
+    assert (quality.kappa["value"].dtype, quality.kappa["n"].dtype) == (np.float64, np.int64)
     tenths = quality.calibration.query("name == 'random'")
     assert len(tenths) == 10
     assert tenths["relevant"].between(0.5, 0.8).all()

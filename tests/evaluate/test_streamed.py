@@ -50,6 +50,7 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(streaming, "_PER_BLOCK", 2**14)
 
 
+@pytest.mark.skipif(int(pd.__version__.partition(".")[0]) < 3, reason="pandas 2 copies columns of strings")
 def test_kept_ids_are_contiguous_so_that_they_are_held_once(tmp_path):
     run, qrels = made()
     target = EvaluationTarget(qrels)

@@ -354,8 +354,8 @@ def _first_documents(systems: Mapping[str, Run], candidates: Intents, cutoff: in
 
 def _names(frame: pd.DataFrame) -> list[str]:
     """Name and description of each candidate; its id if it has none."""
-    columns = [name for name in ("name", "description") if name in frame.columns]
-    texts = frame[columns].astype(object).where(frame[columns].notna(), "")
+    texts = frame.reindex(columns=["name", "description"]).astype(object)
+    texts = texts.where(texts.notna(), "")
     joined = [", ".join(filter(None, map(str, row))) for row in texts.itertuples(index=False, name=None)]
     return [text or entity for text, entity in zip(joined, frame["entity_id"].astype(str), strict=True)]
 

@@ -313,7 +313,9 @@ def label_quality(
     if not sum(len(part.confusion) for part in parts):
         raise InputError("labels: no document has both a label and a judgment; label judged documents to compare them")
     tables = zip(*((part.summary, part.kappa, part.confusion, part.calibration) for part in parts), strict=True)
-    return LabelQuality(*(pd.concat(table, ignore_index=True) for table in tables))
+    # Columns of tables without rows have no types.
+    filled = ([table for table in of_kind if len(table)] or [of_kind[0]] for of_kind in tables)
+    return LabelQuality(*(pd.concat(some, ignore_index=True) for some in filled))
 
 
 def _quality(name: str, frame: pd.DataFrame, judgments: Judgments, level: float) -> LabelQuality:
