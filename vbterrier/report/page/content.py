@@ -17,7 +17,7 @@ from vbterrier.frames.ids import column_ids
 from vbterrier.frames.notebook import interval_axis, interval_bar
 from vbterrier.frames.pictures import limits
 from vbterrier.frames.ranking import places
-from vbterrier.kernels.tolerances import ROUNDING
+from vbterrier.kernels.tolerances import ROUNDING, WHOLE_ROUNDING
 from vbterrier.report.captions import interval_methods
 from vbterrier.report.page.evaluated import row_tuples, wide_values
 from vbterrier.unjudged.distribution import DISPLAY_LEVEL
@@ -316,7 +316,8 @@ def _shape(distribution: ScoreDistributions, topic: int) -> str:
     below = distribution.distributions[topic].cdf(np.arange(1, BARS) / BARS)
     share = np.diff(np.array([0.0, *below, 1.0]))
     # Every possible score is visible.
-    steps = np.where(share > 1e-9, np.ceil((len(HEIGHT_DIGITS) - 1) * share / share.max() - 1e-9), 0)  # noqa: PLR2004
+    heights = (len(HEIGHT_DIGITS) - 1) * share / share.max()
+    steps = np.where(share > WHOLE_ROUNDING, np.ceil(heights - WHOLE_ROUNDING), 0)
     return "".join(HEIGHT_DIGITS[int(step)] for step in steps)
 
 

@@ -23,6 +23,7 @@ from vbterrier.evaluate.verdicts import (
 from vbterrier.frames.answer import Caveat, text_key
 from vbterrier.frames.ranking import MAX_TIED_SHARE
 from vbterrier.intents.taggers import MAX_TIED_TAG_SHARE
+from vbterrier.kernels.tolerances import ROUNDING
 from vbterrier.measures.target import MAX_MISSING_SHARE
 from vbterrier.measures.unjudged import Bootstrapped, Estimated, UnjudgedMeasure
 from vbterrier.report.page.evaluated import row_tuples, wide_values
@@ -326,4 +327,4 @@ def influential_topics(a: Floats, b: Floats) -> NDArray[np.int64]:
     if not gain.sum() > 0:
         return order[:0]
     # Without the tolerance, rounding of sums could add one topic.
-    return order[: 1 + int(np.argmax(left <= np.abs(gain).sum() * 1e-12))]
+    return order[: 1 + int(np.argmax(left <= np.abs(gain).sum() * ROUNDING))]
